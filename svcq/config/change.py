@@ -1,0 +1,99 @@
+"""Changing one setting in the file, as a person would: comments and order stay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from svcq.config.check import checked, checked_values, suggestion
+from svcq.config.kinds import Kind
+from svcq.config.load import config_file, parse, read_text
+from svcq.config.projects import SECTION, Project, read_projects
+from svcq.config.settings import SETTINGS
+from svcq.errors import ConfigError, NotFound
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tomlkit import TOMLDocument
+
+
+def set_value(home: Path, key: str, text: str) -> None:
+    """Set one setting from the text a person gave. The file stays as it was if that is refused."""
+    value = _known(key).from_text(text)
+    checked(key, value, "the command")
+    document = _read(home)
+    section, _, name = key.rpartition(".")
+    _section(document, section)[name] = value
+    _write(home, document)
+
+
+def unset_value(home: Path, key: str) -> None:
+    """Return one setting to its default; nothing happens if it has it already."""
+    _known(key)
+    document = _read(home)
+    section, _, name = key.rpartition(".")
+    table: Any = document.get(section, {}) if section else document
+    if name in table:
+        del table[name]
+        _write(home, document)
+
+
+def add_project(home: Path, project: Project) -> None:
+    """Write a project's section, in place of one of the same name."""
+    import tomlkit
+
+    document = _read(home)
+    table = tomlkit.table()
+    table["python"] = project.python
+    table["path"] = list(project.path)
+    table["import"] = list(project.imports)
+    if SECTION not in document:
+        document.add(SECTION, tomlkit.table(is_super_table=True))
+    sections: Any = document[SECTION]
+    sections[project.name] = table
+    _write(home, document)
+
+
+def remove_project(home: Path, name: str) -> None:
+    document = _read(home)
+    sections: Any = document.get(SECTION, {})
+    if name not in sections:
+        raise NotFound(f"There is no project {name!r}: svcq project list shows those there are.")
+    del sections[name]
+    _write(home, document)
+
+
+def _known(key: str) -> Kind:
+    if key not in SETTINGS:
+        raise ConfigError(f"There is no setting {key!r}: {suggestion(key)}")
+    return SETTINGS[key].kind
+
+
+def _read(home: Path) -> TOMLDocument:
+    """The document as it is written; one that could not be loaded is not built upon."""
+    import tomlkit
+
+    file = str(config_file(home))
+    text = read_text(file)
+    checked_values(parse(text, file), file)
+    return tomlkit.parse(text)
+
+
+def _section(document: TOMLDocument, name: str) -> Any:
+    import tomlkit
+
+    if name and name not in document:
+        document.add(name, tomlkit.table())
+    return document[name] if name else document
+
+
+def _write(home: Path, document: TOMLDocument) -> None:
+    from svcq import host
+
+    file = config_file(home)
+    text = document.as_string()
+    parsed = parse(text, str(file))
+    checked_values(parsed, str(file))
+    read_projects(parsed.get(SECTION, {}), str(file))
+    host.private_directory(home)
+    host.write_private(file, text)

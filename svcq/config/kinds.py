@@ -1,0 +1,151 @@
+"""The kinds of values a setting may have: what each allows, in words and in code."""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol, TypeVar
+
+from svcq.errors import InvalidInput
+from svcq.times import parse_duration
+
+TomlValue = int | float | str
+N = TypeVar("N", int, float)
+
+
+class Kind(Protocol):
+    @property
+    def allowed(self) -> str:
+        """What may be given, to end the sentence "it must be ..."."""
+
+    def read(self, value: object) -> object:
+        """The value as the program uses it; ValueError when it is not allowed."""
+
+    def from_text(self, text: str) -> TomlValue:
+        """What the file should hold when a person types `text`; `read` judges it afterwards."""
+
+
+class Whole:
+    def __init__(self, least: int, most: int) -> None:
+        self.least = least
+        self.most = most
+
+    @property
+    def allowed(self) -> str:
+        return f"a whole number from {self.least} to {self.most}"
+
+    def read(self, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(value)
+        return _within(self.least, value, self.most)
+
+    def from_text(self, text: str) -> TomlValue:
+        return _number_if_it_is_one(text)
+
+
+class Number:
+    def __init__(self, least: float, most: float) -> None:
+        self.least = least
+        self.most = most
+
+    @property
+    def allowed(self) -> str:
+        return f"a number from {self.least:g} to {self.most:g}"
+
+    def read(self, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(value)
+        return float(_within(self.least, value, self.most))
+
+    def from_text(self, text: str) -> TomlValue:
+        return _number_if_it_is_one(text)
+
+
+class Choice:
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+
+    @property
+    def allowed(self) -> str:
+        return "one of " + ", ".join(f'"{word}"' for word in self.words)
+
+    def read(self, value: object) -> str:
+        if value not in self.words:
+            raise ValueError(value)
+        return str(value)
+
+    def from_text(self, text: str) -> TomlValue:
+        return text
+
+
+class Duration:
+    """Read as milliseconds; `none`, where given, is the word for "no limit" and read as None."""
+
+    def __init__(self, least: str, most: str, none: str | None = None) -> None:
+        self.least = least
+        self.most = most
+        self.none = none
+
+    @property
+    def allowed(self) -> str:
+        span = f'a duration from "{self.least}" to "{self.most}", such as "90s", "5m" or "1h30m"'
+        return span if self.none is None else f'{span}, or "{self.none}"'
+
+    def read(self, value: object) -> int | None:
+        if value == self.none:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError(value)
+        try:
+            return _within(
+                parse_duration(self.least), parse_duration(value), parse_duration(self.most)
+            )
+        except InvalidInput as error:
+            raise ValueError(value) from error
+
+    def from_text(self, text: str) -> TomlValue:
+        return text
+
+
+class Name:
+    allowed: str = (
+        "a name of up to 100 letters, digits and . _ : @ -, starting with a letter or digit"
+    )
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(r"\w[\w.:@-]{0,99}", value):
+            raise ValueError(value)
+        return value
+
+    def from_text(self, text: str) -> TomlValue:
+        return text
+
+
+class StoreAddress:
+    allowed: str = "the path of a file, or a postgresql:// URL"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise ValueError(value)
+        scheme, separator, _ = value.partition("://")
+        if separator and scheme not in {"postgresql", "postgres"}:
+            raise ValueError(value)
+        return value
+
+    def from_text(self, text: str) -> TomlValue:
+        return text
+
+
+def _within(least: N, value: N, most: N) -> N:
+    # Written so that nan, which compares false with everything, is refused.
+    if not least <= value <= most:
+        raise ValueError(value)
+    return value
+
+
+def _number_if_it_is_one(text: str) -> TomlValue:
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

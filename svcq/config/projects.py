@@ -1,0 +1,53 @@
+"""Projects: whose Python functions workers run, and in which interpreter.
+
+[project.shop]
+python = "/srv/shop/.venv/bin/python"
+path = ["/srv/shop"]
+import = ["shop.tasks"]
+"""
+
+# No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from svcq.errors import ConfigError
+
+SECTION = "project"
+
+
+class Project(NamedTuple):
+    name: str
+    python: str
+    path: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+
+
+def read_projects(section: object, file: str) -> tuple[Project, ...]:
+    if not isinstance(section, Mapping):
+        raise ConfigError(f"{file} has a [project] of its own: give it a name, as [project.shop].")
+    return tuple(_read(str(name), values, file) for name, values in section.items())
+
+
+def _read(name: str, values: object, file: str) -> Project:
+    where = f"[project.{name}] in {file}"
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where} is not a section: write its settings below that line.")
+    unknown = sorted(set(values) - {"python", "path", "import"})
+    if unknown:
+        raise ConfigError(
+            f"{where} has the unknown setting {unknown[0]!r}: use python, path or import."
+        )
+    if not isinstance(values.get("python"), str) or not values["python"]:
+        raise ConfigError(f"{where} names no interpreter: give python = its path.")
+    return Project(
+        name, values["python"], _words(values, "path", where), _words(values, "import", where)
+    )
+
+
+def _words(values: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    given = values.get(key, [])
+    given = [given] if isinstance(given, str) else given
+    if not isinstance(given, list) or not all(isinstance(word, str) and word for word in given):
+        raise ConfigError(f"{where} has {key} = {given!r}: give a list of text.")
+    return tuple(given)

@@ -1,0 +1,176 @@
+"""Every setting there is: its name, its default, what it allows and what it is for.
+
+The classes below are that table. An attribute has the name of its key in the file; durations are
+words there and milliseconds here. `SETTINGS` lists all of them by their dotted names.
+
+Every command of the command line reads this, so it does without dataclasses: they bring `inspect`,
+which takes longer to import than all of svcq's configuration.
+"""
+
+# No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from svcq.config.kinds import Choice, Duration, Kind, Name, Number, StoreAddress, TomlValue, Whole
+from svcq.config.projects import Project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Setting(NamedTuple):
+    key: str
+    """Its dotted name, such as `jobs.max_attempts`."""
+    default: TomlValue
+    """As it would stand in the file."""
+    kind: Kind
+    about: str
+
+
+_declared: list[Setting] = []
+
+
+def _setting(key: str, default: TomlValue, kind: Kind, about: str) -> Any:
+    """Note a setting; the value its attribute has where the file says nothing."""
+    _declared.append(Setting(key, default, kind, about))
+    return kind.read(default)
+
+
+def _kept_for(key: str, default: str, about: str) -> Any:
+    return _setting(key, default, Duration("0s", "36500d"), about)
+
+
+class JobDefaults(NamedTuple):
+    """What holds for a job when neither it, nor its task, nor its queue says otherwise."""
+
+    max_attempts: int = _setting(
+        "jobs.max_attempts", 3, Whole(1, 1000), "how often a job may run before it is dead"
+    )
+    backoff: Literal["exponential", "linear", "fixed"] = _setting(
+        "jobs.backoff",
+        "exponential",
+        Choice(("exponential", "linear", "fixed")),
+        "how the wait grows: base ** failures, base * failures, or always base",
+    )
+    backoff_base: float = _setting(
+        "jobs.backoff_base", 2.0, Number(0, 86400), "the base of that wait, in seconds"
+    )
+    backoff_cap: int = _setting(
+        "jobs.backoff_cap", "1h", Duration("0s", "365d"), "the longest wait for an attempt"
+    )
+    jitter: float = _setting(
+        "jobs.jitter", 0.1, Number(0, 1), "by which part a wait is varied at random"
+    )
+    timeout: int | None = _setting(
+        "jobs.timeout",
+        "",
+        Duration("1ms", "365d", none=""),
+        "how long one run may take; empty for no limit",
+    )
+    grace: int = _setting(
+        "jobs.grace", "10s", Duration("0s", "1h"), "from asking a job to end to killing it"
+    )
+    on_lost: Literal["retry", "dead"] = _setting(
+        "jobs.on_lost",
+        "retry",
+        Choice(("retry", "dead")),
+        "what becomes of a job whose worker died",
+    )
+    max_losses: int = _setting(
+        "jobs.max_losses", 3, Whole(0, 1000), "how often a job may lose its worker"
+    )
+    max_interruptions: int = _setting(
+        "jobs.max_interruptions", 100, Whole(0, 1_000_000), "how often a job may be interrupted"
+    )
+    max_payload: int = _setting(
+        "jobs.max_payload",
+        1 << 20,
+        Whole(1 << 10, 64 << 20),
+        "the largest arguments or result, in bytes of JSON",
+    )
+
+
+class QueueDefaults(NamedTuple):
+    """What holds for a queue that does not say otherwise."""
+
+    aging: int | None = _setting(
+        "queues.aging",
+        "1h",
+        Duration("1s", "365d", none="never"),
+        "the wait that lifts a job by one level of priority; never makes priority strict",
+    )
+
+
+class Retention(NamedTuple):
+    """How long the past is kept."""
+
+    completed: int = _kept_for("retention.completed", "7d", "completed jobs")
+    dead: int = _kept_for("retention.dead", "30d", "dead jobs")
+    cancelled: int = _kept_for("retention.cancelled", "7d", "cancelled jobs")
+    changes: int = _kept_for(
+        "retention.changes", "1d", "the changes that pages and notifications follow"
+    )
+    activity: int = _kept_for("retention.activity", "30d", "the per-minute statistics")
+
+
+class Workers(NamedTuple):
+    """What `svcq up` and the service keep running."""
+
+    count: int = _setting(  # type: ignore[assignment]  # a tuple has a count, which nobody asks for
+        "workers.count", 1, Whole(0, 256), "how many workers there are"
+    )
+    slots: int = _setting(
+        "workers.slots",
+        0,
+        Whole(0, 10_000),
+        "how many jobs each runs at a time; 0 for as many as there are cores",
+    )
+
+
+class Config(NamedTuple):
+    directory: str  # its home, as text
+    store: str = _setting(
+        "store",
+        "svcq.db",
+        StoreAddress(),
+        "where jobs are kept: a file (in the home, unless its path is absolute) "
+        "or a postgresql:// URL",
+    )
+    queue: str = _setting("queue", "default", Name(), "the queue of a job that names none")
+    busy_wait: int = _setting(
+        "busy_wait",
+        "30s",
+        Duration("0s", "1h"),
+        "how long a write waits for another program's lock",
+    )
+    jobs: JobDefaults = JobDefaults()
+    queues: QueueDefaults = QueueDefaults()
+    retention: Retention = Retention()
+    workers: Workers = Workers()
+    projects: tuple[Project, ...] = ()
+
+    @property
+    def home(self) -> "Path":
+        from pathlib import Path
+
+        return Path(self.directory)
+
+    def __repr__(self) -> str:
+        """Without the store: a URL may hold a password, which must not reach a log."""
+        shown = {name: value for name, value in self._asdict().items() if name != "store"}
+        return f"Config({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+SECTIONS: Mapping[str, type[JobDefaults | QueueDefaults | Retention | Workers]] = {
+    "jobs": JobDefaults,
+    "queues": QueueDefaults,
+    "retention": Retention,
+    "workers": Workers,
+}
+
+
+# Those without a section first, as the file has them.
+SETTINGS: Mapping[str, Setting] = {
+    setting.key: setting for setting in sorted(_declared, key=lambda one: "." in one.key)
+}

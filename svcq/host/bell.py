@@ -1,0 +1,10 @@
+"""The doorbell of the system at hand."""
+
+import sys
+
+if sys.platform == "win32":
+    from svcq.host.windows_bell import Bell, ring
+else:
+    from svcq.host.linux_bell import Bell, ring
+
+__all__ = ["Bell", "ring"]
