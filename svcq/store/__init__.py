@@ -1,0 +1,54 @@
+"""The store: every verb of the queue over a database. Its names are imported when first used."""
+
+from typing import TYPE_CHECKING
+
+from svcq.later import names_from
+
+if TYPE_CHECKING:
+    from svcq.store.claim import Claimer
+    from svcq.store.enqueue import Added
+    from svcq.store.facts import LONGEST_LINE, Facts, Limit, Parent, Running
+    from svcq.store.finish import Report
+    from svcq.store.queues import Queue
+    from svcq.store.read import Filter
+    from svcq.store.stats import Activity, QueueStats, Times
+    from svcq.store.store import Store, open_store, upgrade_store
+    from svcq.store.workers import Orders, Worker, WorkerInfo
+else:
+    __getattr__ = names_from(
+        __name__,
+        {
+            "claim": ("Claimer",),
+            "enqueue": ("Added",),
+            "facts": ("LONGEST_LINE", "Facts", "Limit", "Parent", "Running"),
+            "finish": ("Report",),
+            "queues": ("Queue",),
+            "read": ("Filter",),
+            "stats": ("Activity", "QueueStats", "Times"),
+            "store": ("Store", "open_store", "upgrade_store"),
+            "workers": ("Orders", "Worker", "WorkerInfo"),
+        },
+        globals(),
+    )
+
+__all__ = [
+    "LONGEST_LINE",
+    "Activity",
+    "Added",
+    "Claimer",
+    "Facts",
+    "Filter",
+    "Limit",
+    "Orders",
+    "Parent",
+    "Queue",
+    "QueueStats",
+    "Report",
+    "Running",
+    "Store",
+    "Times",
+    "Worker",
+    "WorkerInfo",
+    "open_store",
+    "upgrade_store",
+]

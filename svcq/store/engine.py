@@ -1,0 +1,128 @@
+"""What the store needs of a database: a few primitives, and its statements by name.
+
+queries.sql holds every statement: `-- name: finish_run`, a line that says why it is so, the SQL.
+`-- name: x [sqlite]` is x for one engine alone; `-- fragment: y` is text that others include
+as {y}. Parameters are written :name and numbered in the order of their first appearance; verbs
+pass them by name, bulk statements take tuples in that order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, Protocol, Self
+
+Row = tuple[Any, ...]
+
+_HEADER = re.compile(r"^-- (name|fragment): (\w+)(?: \[(\w+)\])?$", re.MULTILINE)
+_INCLUDED = re.compile(r"\{(\w+)\}")
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)|'[^']*'")
+
+
+class Query:
+    def __init__(self, name: str, sql: str, parameters: tuple[str, ...], reason: str) -> None:
+        self.name = name
+        self.sql = sql
+        self.parameters = parameters
+        self.reason = reason
+
+    def ordered(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple([values[name] for name in self.parameters])
+
+
+class Transaction(Protocol):
+    """A unit of reading or writing. `now` is its time in Unix milliseconds."""
+
+    now: int
+
+    def rows(self, name: str, /, **values: Any) -> list[Row]: ...
+
+    def row(self, name: str, /, **values: Any) -> Row | None: ...
+
+    def first(self, name: str, values: Sequence[Any], /) -> Row | None:
+        """As `row`, with values in order: for the one statement that every enqueue runs."""
+        ...
+
+    def run(self, name: str, /, **values: Any) -> int:
+        """Run a statement and return how many rows it changed."""
+        ...
+
+    def many(self, name: str, rows: Iterable[Sequence[Any]], /) -> None: ...
+
+
+class Engine(Protocol):
+    """One database, opened. Safe to use from several threads and after a fork."""
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """One consistent view."""
+        ...
+
+    def write(self, *, durable: bool, polite: bool) -> AbstractContextManager[Transaction]:
+        """All or nothing. Durable: on the disk when the block has ended, whatever happens next.
+        Polite: others that wait go first, for a while.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class Queries(dict[str, Query]):
+    """Statements by name. Each is made ready when it is first used: most programs use few."""
+
+    def __init__(self, bodies: Mapping[str, str], fragments: Mapping[str, str]) -> None:
+        super().__init__()
+        self._bodies = bodies
+        self._fragments = fragments
+
+    def __missing__(self, name: str) -> Query:
+        reason, sql = _split_reason(self._bodies[name])
+        sql = _INCLUDED.sub(lambda found: self._fragments[found[1]], sql)
+        query = self[name] = Query(name, *_number_parameters(sql), reason)
+        return query
+
+    def complete(self) -> Self:
+        """With every statement ready, for whoever wants to look at all of them."""
+        self.update({name: self[name] for name in self._bodies})
+        return self
+
+
+@cache
+def load_queries(engine: str) -> Queries:
+    """The statements of `engine`, from queries.sql."""
+    with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as file:
+        text = file.read()
+    headers = list(_HEADER.finditer(text))
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    fragments: dict[str, str] = {}
+    bodies: dict[str, str] = {}
+    for header, end in zip(headers, ends, strict=True):
+        kind, name, only = header.groups()
+        body = text[header.end() : end]
+        if only not in (None, engine):
+            continue
+        if kind == "fragment":
+            sql = _split_reason(body)[1]
+            fragments[name] = _INCLUDED.sub(lambda found: fragments[found[1]], sql)
+        else:
+            bodies[name] = body
+    return Queries(bodies, fragments)
+
+
+def _split_reason(body: str) -> tuple[str, str]:
+    lines = [line for line in body.strip().splitlines() if line.strip()]
+    reason = [line[2:].strip() for line in lines if line.startswith("--")]
+    return " ".join(reason), "\n".join(line for line in lines if not line.startswith("--"))
+
+
+def _number_parameters(sql: str) -> tuple[str, tuple[str, ...]]:
+    numbers: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0]
+        return f"?{numbers.setdefault(match[1], len(numbers) + 1)}"
+
+    return _PARAMETER.sub(number, sql).rstrip().rstrip(";"), tuple(numbers)

@@ -1,0 +1,799 @@
+-- Every statement of the store. See engine.py for how this file is read.
+-- Lists of ids arrive as one JSON array, so that a statement has one text whatever their number.
+
+---------------------------------------------------------------------------------------- enqueue
+
+-- name: take_ids [sqlite]
+-- Ids come from a counter of ours: never reused, known before the insert, one write for any number.
+UPDATE meta SET value = value + :n WHERE key = 'last_job' RETURNING value;
+
+-- name: take_id_in_lane [sqlite]
+-- The usual enqueue in one statement less: an id, and where the job goes if that lane is there.
+UPDATE meta SET value = value + 1 WHERE key = 'last_job'
+RETURNING value,
+    (SELECT id FROM lanes WHERE key = '' AND queue = :queue AND kind = :kind
+                            AND host = :host AND condition = :condition),
+    (SELECT aging_ms FROM queues WHERE name = :queue),
+    (SELECT options FROM queues WHERE name = :queue);
+
+-- name: find_lane
+-- The lane of a new job, with what its rank depends on and what its queue says of its jobs.
+SELECT lanes.id, queues.aging_ms, queues.options
+FROM lanes JOIN queues ON queues.name = lanes.queue
+WHERE lanes.key = :key AND lanes.queue = :queue AND lanes.kind = :kind
+  AND lanes.host = :host AND lanes.condition = :condition;
+
+-- name: make_queue
+-- A queue exists from its first use on.
+INSERT INTO queues (name, aging_ms) VALUES (:name, :aging_ms) ON CONFLICT DO NOTHING;
+
+-- name: make_lane
+-- A keyed lane is found through the plain one of the same queue, kind, host and condition.
+INSERT INTO lanes (key, queue, kind, host, condition)
+VALUES (:key, :queue, :kind, :host, :condition) ON CONFLICT DO NOTHING;
+
+-- name: add_jobs
+-- The part of a job that changes while it lives.
+INSERT INTO jobs (id, lane, state, priority, ties, waits_on, ready_at, run_at, rank, due_at, expires_at)
+VALUES (:id, :lane, :state, :priority, :ties, :waits_on, :ready_at, :run_at, :rank, :due_at, :expires_at);
+
+-- name: add_specs
+-- The part of a job that was said once.
+INSERT INTO specs (id, queue, task, command, args, options, created_at, name, tags, owner, cwd, env,
+                   host, condition, key, unique_key, orphaned, copy_of)
+VALUES (:id, :queue, :task, :command, :args, :options, :created_at, :name, :tags, :owner, :cwd, :env,
+        :host, :condition, :key, :unique_key, :orphaned, :copy_of);
+
+-- name: add_tags
+-- Beside the list in the spec, so that a tag finds its jobs.
+INSERT INTO tags (tag, job) VALUES (:tag, :job) ON CONFLICT DO NOTHING;
+
+-- name: drop_tags
+-- An edit replaces them all.
+DELETE FROM tags WHERE tag = :tag AND job = :job;
+
+-- name: find_environment
+-- An environment is stored once, however many jobs have it.
+SELECT id FROM environments WHERE digest = :digest;
+
+-- name: add_environment
+-- The digest is of the text, so equal environments meet.
+INSERT INTO environments (digest, vars) VALUES (:digest, :vars) RETURNING id;
+
+-- name: environment
+-- What a command runs with.
+SELECT vars FROM environments WHERE id = :id;
+
+------------------------------------------------------------------------------------ unique keys
+
+-- name: unique_holder
+-- A key is taken while its job is unfinished and, with a window, until that has passed.
+SELECT unique_keys.job, jobs.state
+FROM unique_keys LEFT JOIN jobs ON jobs.id = unique_keys.job
+WHERE scope = :scope AND key = :key
+  AND ((jobs.id IS NOT NULL AND jobs.finished_at IS NULL) OR until > :now);
+
+-- name: take_unique
+-- Overwrites a row whose job has ended and whose window has passed; the caller has looked.
+INSERT INTO unique_keys (scope, key, job, until) VALUES (:scope, :key, :job, :until)
+ON CONFLICT (scope, key) DO UPDATE SET job = excluded.job, until = excluded.until;
+
+-- name: free_unique
+-- At the end of its job, unless a window still holds it.
+DELETE FROM unique_keys
+WHERE scope = :scope AND key = :key AND job = :job AND (until IS NULL OR until <= :now);
+
+-- name: free_stale_windows
+-- Windows that have passed, of jobs that have ended: nobody else would remove them.
+DELETE FROM unique_keys
+WHERE until <= :now
+  AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = unique_keys.job AND finished_at IS NULL);
+
+----------------------------------------------------------------------------------- dependencies
+
+-- name: states_of
+-- What a new child needs to know of its parents, and a removal of what it removes.
+SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: add_parents
+-- One row for each parent a job comes after.
+INSERT INTO parents (parent, child, needs, met) VALUES (:parent, :child, :needs, :met)
+ON CONFLICT (parent, child) DO UPDATE SET needs = excluded.needs, met = excluded.met;
+
+-- name: drop_parents
+-- An edit replaces them all.
+DELETE FROM parents WHERE child = :child;
+
+-- name: mark_parents
+-- A parent knows that someone waits, so that the end of other jobs costs nothing.
+UPDATE jobs SET ties = ties | :tie WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: children
+-- Who is waiting for this job, or was cancelled because of it.
+SELECT parents.child, parents.needs, parents.met, jobs.state, jobs.reason, specs.orphaned
+FROM parents
+JOIN jobs ON jobs.id = parents.child
+JOIN specs ON specs.id = parents.child
+WHERE parents.parent = :parent
+ORDER BY parents.child;
+
+-- name: set_met
+-- Whether this parent no longer stands in the child's way.
+UPDATE parents SET met = :met WHERE parent = :parent AND child = :child;
+
+-- name: count_unmet
+-- Counted anew at each change, so that it cannot drift.
+UPDATE jobs SET waits_on = (SELECT count(*) FROM parents WHERE child = jobs.id AND NOT met)
+WHERE id = :id RETURNING waits_on;
+
+-- name: ancestors_among
+-- A cycle: is any of the given jobs already a descendant of this one?
+WITH RECURSIVE descendants (id) AS (
+    SELECT :id
+    UNION
+    SELECT parents.child FROM parents JOIN descendants ON parents.parent = descendants.id
+)
+SELECT id FROM descendants WHERE id IN (SELECT value FROM json_each(:ids)) LIMIT 1;
+
+----------------------------------------------------------------------------------------- claim
+
+-- name: candidates
+-- Plain lanes of open queues with the best rank in each and in its keyed lanes: one seek each,
+-- so that what is paused, saturated, elsewhere or conditional costs nothing however long it is.
+SELECT l.id, l.queue, l.kind, l.host, l.condition,
+       q.weight, q.concurrency, q.rate_count, q.rate_ms, q.rate_next, q.options,
+       (SELECT rank FROM jobs WHERE lane = l.id AND rank IS NOT NULL ORDER BY rank LIMIT 1) AS head,
+       (SELECT head FROM lanes AS k
+        WHERE k.queue = l.queue AND k.kind = l.kind AND k.host = l.host
+          AND k.condition = l.condition AND k.head IS NOT NULL
+        ORDER BY k.head LIMIT 1) AS keyed
+FROM lanes AS l JOIN queues AS q ON q.name = l.queue
+WHERE l.key = '' AND l.host IN ('', :host) AND NOT q.paused;
+
+-- name: running_in
+-- For a limit across all machines: from the counters, never by counting jobs.
+SELECT coalesce(sum(n), 0) FROM counts WHERE queue = :queue AND state = 'processing';
+
+-- name: open_lanes
+-- The keyed lanes beside a plain one, best rank first; the others are not in the index.
+SELECT lanes.id, lanes.head, lanes.key, keys.concurrency - keys.running
+FROM lanes JOIN keys ON keys.key = lanes.key
+WHERE lanes.queue = :queue AND lanes.kind = :kind AND lanes.host = :host
+  AND lanes.condition = :condition AND lanes.head IS NOT NULL
+ORDER BY lanes.head LIMIT :n;
+
+-- name: first_in_lane
+-- The next jobs of a lane with all that a worker needs to run them.
+SELECT jobs.rank, jobs.id, jobs.run + 1, specs.task, specs.command, specs.args, specs.options,
+       specs.name, specs.cwd, specs.env, jobs.failures, jobs.ready_at,
+       jobs.failures + jobs.losses + jobs.interruptions + jobs.snoozes
+FROM jobs JOIN specs ON specs.id = jobs.id
+WHERE jobs.lane = :lane AND jobs.rank IS NOT NULL
+ORDER BY jobs.rank, jobs.id LIMIT :n;
+
+-- name: start_runs
+-- Guarded by the state it leaves: a job that is no longer pending is not touched.
+UPDATE jobs
+SET state = 'processing', rank = NULL, expires_at = NULL, run = run + 1, worker = :worker,
+    started_at = :now, reason = NULL, paused = 0, progress = NULL, progress_note = NULL
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'pending';
+
+-- name: take_rate
+-- GCRA: the row holds when the next start is due, and each start moves it on. In microseconds:
+-- whole milliseconds would round a rate of 700 a second up to 1000.
+UPDATE queues SET rate_next = max(rate_next, :now * 1000) + :taken * rate_ms * 1000 / rate_count
+WHERE name = :queue;
+
+-- name: use_key
+-- A run more, or less, under this key.
+UPDATE keys SET running = running + :n WHERE key = :key;
+
+-- name: set_key
+-- The newest stated limit holds; one run at a time where none was stated.
+INSERT INTO keys (key, concurrency) VALUES (:key, coalesce(:concurrency, 1))
+ON CONFLICT (key) DO UPDATE SET concurrency = coalesce(:concurrency, concurrency);
+
+-- name: refresh_lanes
+-- A keyed lane is in the index of open lanes while it has jobs and its key has room.
+UPDATE lanes
+SET head = CASE WHEN (SELECT running < concurrency FROM keys WHERE keys.key = lanes.key)
+           THEN (SELECT rank FROM jobs WHERE lane = lanes.id AND rank IS NOT NULL
+                 ORDER BY rank LIMIT 1) END
+WHERE key = :key;
+
+-- name: count_live
+-- Unfinished jobs of a keyed lane: when there are none, the lane goes.
+UPDATE lanes SET live = live + :n WHERE id = :lane;
+
+-- name: drop_empty_lanes
+-- Keys are often as many as users or files: what nobody waits for is not kept.
+DELETE FROM lanes WHERE key = :key AND live = 0;
+
+-- name: drop_idle_key
+-- The last lane took its key along.
+DELETE FROM keys
+WHERE key = :key AND running = 0 AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.key = :key);
+
+-- name: conditions
+-- What a worker should find out about its machine before it claims.
+SELECT DISTINCT condition FROM lanes WHERE key = '' AND condition <> '';
+
+-- name: next_due
+-- Until when a worker may sleep: the next job to be due, to expire, or to be let in by a rate.
+SELECT min(at) FROM (
+    SELECT min(due_at) AS at FROM jobs WHERE due_at IS NOT NULL
+    UNION ALL
+    SELECT min(expires_at) FROM jobs WHERE expires_at IS NOT NULL
+    UNION ALL
+    SELECT min(rate_next / 1000 - rate_ms + rate_ms / rate_count) FROM queues
+    WHERE rate_count IS NOT NULL AND NOT paused
+      AND rate_next / 1000 - rate_ms + rate_ms / rate_count > :now
+      AND EXISTS (SELECT 1 FROM counts WHERE queue = name AND state = 'pending' AND n > 0)
+);
+
+----------------------------------------------------------------------------------------- finish
+
+-- name: held_runs
+-- What decides the end of a run. A report that no longer fits is told apart by worker and run.
+SELECT jobs.id, jobs.lane, jobs.state, jobs.run, jobs.worker, jobs.ties, jobs.cancel_requested,
+       jobs.failures, jobs.losses, jobs.interruptions, jobs.snoozes,
+       jobs.started_at, jobs.priority, jobs.ready_at, jobs.waits_on, specs.queue, specs.task
+FROM jobs JOIN specs ON specs.id = jobs.id
+WHERE jobs.id IN (SELECT value FROM json_each(:ids)) AND jobs.state = 'processing';
+
+-- name: policy_layers
+-- Read only for a run that did not simply succeed.
+SELECT queues.options, specs.options, queues.aging_ms
+FROM specs JOIN queues ON queues.name = specs.queue WHERE specs.id = :id;
+
+-- name: complete_runs
+-- Most runs end well, and then nothing but the end is to be written; most are of one worker and
+-- the same run number, and one statement for all costs half as much as one for each.
+UPDATE jobs SET state = 'completed', finished_at = :now, cancel_requested = 0
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND state = 'processing' AND worker = :worker AND run = :run
+RETURNING id, ties;
+
+-- name: settle_run
+-- Fenced: only the worker and the run that hold the job may move it.
+UPDATE jobs
+SET state = :state, rank = :rank, due_at = :due_at, run_at = :run_at, finished_at = :finished_at,
+    reason = :reason, failures = :failures, losses = :losses, interruptions = :interruptions,
+    snoozes = :snoozes, cancel_requested = 0
+WHERE id = :id AND state = 'processing' AND worker = :worker AND run = :run;
+
+-- name: add_runs
+-- History: every run that failed, and every one that left something to show.
+INSERT INTO runs (job, run, worker, started_at, ended_at, how, exit_code, error, tail, result,
+                  cpu_ms, peak_bytes)
+VALUES (:job, :run, :worker, :started_at, :ended_at, :how, :exit_code, :error, :tail, :result,
+        :cpu_ms, :peak_bytes);
+
+-- name: set_progress
+-- Only the run that holds the job speaks for it.
+UPDATE jobs SET progress = :progress, progress_note = :note
+WHERE id = :id AND state = 'processing' AND worker = :worker AND run = :run;
+
+-- name: ties_of
+-- What must be seen to when a job with ties ends or comes back.
+SELECT specs.queue, specs.name, specs.unique_key, specs.key, jobs.lane
+FROM specs JOIN jobs ON jobs.id = specs.id WHERE specs.id = :id;
+
+-- name: dead_letter_of
+-- The copy that a queue's dead letter queue gets; a copy is not copied again.
+SELECT queues.dead_letter, specs.task, specs.args, specs.command, specs.options, specs.owner,
+       specs.cwd, environments.vars, jobs.priority
+FROM specs
+JOIN jobs ON jobs.id = specs.id
+JOIN queues ON queues.name = specs.queue
+LEFT JOIN environments ON environments.id = specs.env
+WHERE specs.id = :id AND queues.dead_letter IS NOT NULL AND specs.copy_of IS NULL;
+
+------------------------------------------------------------------------------------------ moves
+
+-- name: standing
+-- A job as the verbs of people need it: where it stands and what its rank depends on.
+SELECT jobs.id, jobs.state, jobs.lane, jobs.priority, jobs.ties, jobs.waits_on, jobs.run,
+       jobs.ready_at, jobs.run_at, specs.queue, specs.task, specs.key, queues.aging_ms
+FROM jobs JOIN specs ON specs.id = jobs.id JOIN queues ON queues.name = specs.queue
+WHERE jobs.id = :id;
+
+-- name: place_job
+-- Guarded by the state it leaves.
+UPDATE jobs
+SET state = :state, rank = :rank, due_at = :due_at, run_at = :run_at, ready_at = :ready_at,
+    finished_at = :finished_at, reason = :reason,
+    expires_at = CASE WHEN :finished_at IS NULL THEN expires_at END
+WHERE id = :id AND state = :old;
+
+-- name: start_over
+-- A retry by a person: attempts count from the beginning, `run` goes on. The lane may be a new one,
+-- since keyed lanes go with their last unfinished job.
+UPDATE jobs
+SET lane = :lane, ready_at = NULL, run_at = NULL, failures = 0, losses = 0, interruptions = 0, snoozes = 0, progress = NULL, progress_note = NULL,
+    cancel_requested = 0
+WHERE id = :id;
+
+-- name: request_cancel
+-- The state moves when the process tree is dead and its worker says so.
+UPDATE jobs SET cancel_requested = 1 WHERE id = :id AND state = 'processing' AND NOT cancel_requested;
+
+-- name: suspend
+-- What runs stands still, or goes on; its worker sees to it.
+UPDATE jobs SET paused = :paused WHERE id = :id AND state = 'processing' AND paused <> :paused;
+
+-- name: paused_runs
+-- What a worker is to let stand still.
+SELECT id FROM jobs
+WHERE state = 'processing' AND worker = :worker AND paused
+  AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL;
+
+-- name: cancel_requests
+-- What a worker that was away must still stop.
+SELECT id, run FROM jobs
+WHERE state = 'processing' AND worker = :worker AND cancel_requested
+  AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL;
+
+-- name: edge_rank
+-- In front of, or behind, everything that is pending in the queue: one seek a lane.
+SELECT min((SELECT rank FROM jobs WHERE lane = lanes.id AND rank IS NOT NULL ORDER BY rank LIMIT 1)),
+       max((SELECT rank FROM jobs WHERE lane = lanes.id AND rank IS NOT NULL ORDER BY rank DESC LIMIT 1))
+FROM lanes WHERE queue = :queue;
+
+-- name: set_rank
+-- Only what is pending has a rank.
+UPDATE jobs SET rank = :rank WHERE id = :id AND state = 'pending';
+
+-- name: edit_job
+-- Guarded by the state in which it was read; the columns of the state follow with place_job.
+UPDATE jobs
+SET lane = :lane, priority = :priority, ties = :ties, run_at = :run_at, expires_at = :expires_at
+WHERE id = :id AND state = :old;
+
+-- name: edit_spec
+-- All at once: an edit has the whole new text.
+UPDATE specs
+SET queue = :queue, task = :task, command = :command, args = :args, options = :options,
+    name = :name, tags = :tags, cwd = :cwd, env = :env, host = :host, condition = :condition,
+    key = :key, unique_key = :unique_key, orphaned = :orphaned
+WHERE id = :id;
+
+-- name: spec
+-- What was said of a job, for an edit or a copy.
+SELECT specs.queue, specs.task, specs.command, specs.args, specs.options,
+       specs.name, specs.tags, specs.owner, specs.cwd, specs.env, specs.host, specs.condition,
+       specs.key, specs.unique_key, specs.orphaned, environments.vars, jobs.expires_at
+FROM specs JOIN jobs ON jobs.id = specs.id LEFT JOIN environments ON environments.id = specs.env
+WHERE specs.id = :id;
+
+-- name: pending_in
+-- A queue's aging changed: who must be ranked anew.
+SELECT jobs.id FROM lanes JOIN jobs ON jobs.lane = lanes.id
+WHERE lanes.queue = :queue AND jobs.rank IS NOT NULL;
+
+-- name: rank_inputs
+-- What a rank is made of, for those of a batch that are still pending.
+SELECT id, priority, ready_at FROM jobs
+WHERE id IN (SELECT value FROM json_each(:ids)) AND rank IS NOT NULL;
+
+-- name: set_ranks
+-- As set_rank, in bulk.
+UPDATE jobs SET rank = :rank WHERE id = :id AND rank IS NOT NULL;
+
+-- name: keys_in_queue
+-- The keyed lanes of a queue that is paused, re-ranked or deleted.
+SELECT DISTINCT key FROM lanes WHERE queue = :queue AND key <> '';
+
+--------------------------------------------------------------------------------- due and expired
+
+-- name: due
+-- Jobs whose time has come, oldest first.
+SELECT id FROM jobs WHERE due_at <= :now ORDER BY due_at LIMIT :n;
+
+-- name: expired
+-- Jobs that were to start before now and did not.
+SELECT id FROM jobs WHERE expires_at <= :now ORDER BY expires_at LIMIT :n;
+
+----------------------------------------------------------------------------------------- workers
+
+-- name: add_worker
+-- Who claims, where, and how to tell that it is gone.
+INSERT INTO workers (host, pid, boot, born, program, version, slots, state, started_at, lease_until)
+VALUES (:host, :pid, :boot, :born, :program, :version, :slots, 'running', :now, :lease_until)
+RETURNING id;
+
+-- name: beat
+-- A sign of life; a worker written by hand also extends its lease.
+UPDATE workers SET beat = beat + 1, lease_until = :lease_until WHERE id = :id AND state <> 'ended';
+
+-- name: set_worker_state
+-- Running to draining; an ended worker stays ended.
+UPDATE workers SET state = :state WHERE id = :id AND state <> 'ended';
+
+-- name: worker_state
+-- What a worker is to do: go on, drain, or stop; one that was given up as lost is ended.
+SELECT state FROM workers WHERE id = :id;
+
+-- name: end_worker
+-- It will not report again; what it held has been taken back.
+UPDATE workers SET state = 'ended', ended_at = :now WHERE id = :id AND state <> 'ended';
+
+-- name: workers
+-- All that live, or all.
+SELECT id, host, pid, boot, born, program, version, slots, state, started_at, beat, lease_until,
+       (SELECT count(*) FROM jobs WHERE jobs.state = 'processing' AND jobs.worker = workers.id
+        AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL)
+FROM workers WHERE state <> 'ended' OR :ended ORDER BY id;
+
+-- name: runs_of_worker
+-- What goes back when a worker is lost.
+SELECT id, run FROM jobs
+WHERE state = 'processing' AND worker = :worker
+  AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL;
+
+-- name: lapsed_leases
+-- Workers written by hand that have not been heard of in time.
+SELECT id FROM workers WHERE state <> 'ended' AND lease_until < :now;
+
+-- name: forget_workers
+-- Ended long ago, and no job names them any more as its last holder within retention.
+DELETE FROM workers WHERE state = 'ended' AND ended_at < :before;
+
+------------------------------------------------------------------------------------------ queues
+
+-- name: queue
+-- One queue's settings.
+SELECT name, paused, weight, concurrency, rate_count, rate_ms, aging_ms, dead_letter, options
+FROM queues WHERE name = :name;
+
+-- name: queues
+-- All queues' settings.
+SELECT name, paused, weight, concurrency, rate_count, rate_ms, aging_ms, dead_letter, options
+FROM queues ORDER BY name;
+
+-- name: save_queue
+-- All settings at once; the rate's token row starts anew only when the rate changes.
+UPDATE queues
+SET paused = :paused, weight = :weight, concurrency = :concurrency,
+    rate_next = CASE WHEN rate_count IS :rate_count AND rate_ms IS :rate_ms THEN rate_next ELSE 0 END,
+    rate_count = :rate_count, rate_ms = :rate_ms, aging_ms = :aging_ms,
+    dead_letter = :dead_letter, options = :options
+WHERE name = :name;
+
+-- name: pause_queue
+-- Paused or not; everything else stays.
+UPDATE queues SET paused = :paused WHERE name = :name;
+
+-- name: delete_queue
+-- Only when no job is left in it; the caller has looked.
+DELETE FROM queues WHERE name = :name;
+
+-- name: delete_queue_lanes
+-- With their queue.
+DELETE FROM lanes WHERE queue = :name;
+
+-- name: delete_queue_counts
+-- All zero by then.
+DELETE FROM counts WHERE queue = :name;
+
+------------------------------------------------------------------------------------------- tidy
+
+-- name: finished_before
+-- What retention may let go, oldest first; queues differ in how long they keep, so the caller picks.
+-- A parent that an unfinished job still waits for stays.
+SELECT jobs.finished_at, jobs.id, specs.queue FROM jobs JOIN specs ON specs.id = jobs.id
+WHERE jobs.finished_at IS NOT NULL AND jobs.state = :state AND jobs.finished_at <= :before
+  AND (jobs.finished_at, jobs.id) > (:after, :after_id)
+  AND NOT (jobs.ties & :parent_tie AND EXISTS (
+      SELECT 1 FROM parents JOIN jobs AS child ON child.id = parents.child
+      WHERE parents.parent = jobs.id AND NOT parents.met AND child.state IN ('blocked', 'held')))
+ORDER BY jobs.finished_at, jobs.id LIMIT :n;
+
+-- name: in_state
+-- What a purge takes next; never what a worker holds.
+SELECT jobs.id FROM jobs JOIN specs ON specs.id = jobs.id
+WHERE jobs.state = :state AND jobs.state <> 'processing' AND jobs.id > :after
+  AND (:queue IS NULL OR specs.queue = :queue)
+ORDER BY jobs.id LIMIT :n;
+
+-- name: waited_for
+-- A purge must not leave a job waiting for one that is no longer there.
+SELECT DISTINCT parents.parent FROM parents JOIN jobs ON jobs.id = parents.child
+WHERE parents.parent IN (SELECT value FROM json_each(:ids)) AND NOT parents.met
+  AND jobs.state IN ('blocked', 'held');
+
+-- name: standing_of
+-- As standing, for many: what the counters must forget.
+SELECT jobs.state, specs.queue, specs.task FROM jobs JOIN specs ON specs.id = jobs.id
+WHERE jobs.id IN (SELECT value FROM json_each(:ids));
+
+-- name: delete_jobs
+-- With everything that hangs on them, in the statements that follow.
+DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: delete_specs
+-- With their jobs.
+DELETE FROM specs WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: delete_runs
+-- With their jobs.
+DELETE FROM runs WHERE job IN (SELECT value FROM json_each(:ids));
+
+-- name: delete_tags
+-- With their jobs; the spec still knows which tags there are.
+DELETE FROM tags WHERE (tag, job) IN (
+    SELECT tag.value, specs.id FROM specs, json_each(specs.tags) AS tag
+    WHERE specs.id IN (SELECT value FROM json_each(:ids)) AND specs.tags IS NOT NULL);
+
+-- name: delete_parents
+-- Of a job that goes, both ways.
+DELETE FROM parents
+WHERE parent IN (SELECT value FROM json_each(:ids)) OR child IN (SELECT value FROM json_each(:ids));
+
+-- name: delete_environments
+-- With the last job that had them.
+DELETE FROM environments WHERE NOT EXISTS (SELECT 1 FROM specs WHERE specs.env = environments.id);
+
+-- name: forget_changes
+-- The newest row always stays: the numbers go on from it.
+DELETE FROM changes
+WHERE seq IN (SELECT seq FROM changes WHERE at < :before AND seq < (SELECT max(seq) FROM changes)
+              ORDER BY seq LIMIT :n);
+
+-- name: forget_minutes
+-- Older than the activity that is kept.
+DELETE FROM minutes WHERE minute < :before;
+
+----------------------------------------------------------------------------------------- ledger
+
+-- name: add_changes
+-- What the page, the tray and notifications follow.
+INSERT INTO changes (job, kind, at) VALUES (:job, :kind, :at);
+
+-- name: add_counts
+-- Counters by queue, state and task: counting a million rows is never done.
+INSERT INTO counts (queue, state, task, n) VALUES (:queue, :state, :task, :n)
+ON CONFLICT (queue, state, task) DO UPDATE SET n = n + excluded.n;
+
+-- name: add_minutes
+-- Activity, waiting times and run times of the minute.
+INSERT INTO minutes (minute, queue, kind, bucket, n, total_ms)
+VALUES (:minute, :queue, :kind, :bucket, :n, :total_ms)
+ON CONFLICT (minute, queue, kind, bucket)
+DO UPDATE SET n = n + excluded.n, total_ms = total_ms + excluded.total_ms;
+
+-------------------------------------------------------------------------------------------- read
+
+-- fragment: job_view
+-- A job as people see it; the last run that left something to show has its result and error.
+SELECT jobs.id, specs.queue, jobs.state, specs.name, jobs.reason, jobs.priority, jobs.run,
+       jobs.failures, jobs.losses, jobs.interruptions, jobs.snoozes, specs.created_at,
+       jobs.run_at, jobs.expires_at, jobs.started_at, jobs.finished_at,
+       runs.exit_code, runs.error, jobs.progress, jobs.progress_note, jobs.cancel_requested, jobs.paused,
+       runs.result, specs.tags, specs.owner, jobs.worker, specs.command, specs.task, specs.args,
+       specs.options, queues.options, specs.cwd, specs.host, specs.condition, specs.key,
+       specs.unique_key,
+       (SELECT json_group_array(parent) FROM parents WHERE child = jobs.id),
+       specs.copy_of
+FROM jobs
+JOIN specs ON specs.id = jobs.id
+JOIN queues ON queues.name = specs.queue
+LEFT JOIN runs ON runs.job = jobs.id
+     AND runs.run = (SELECT max(run) FROM runs AS last WHERE last.job = jobs.id)
+
+-- fragment: job_filters
+-- Each filter is off where its value is NULL.
+(:queue IS NULL OR specs.queue = :queue)
+AND (:task IS NULL OR specs.task = :task)
+AND (:owner IS NULL OR specs.owner = :owner)
+AND (:tag IS NULL OR EXISTS (SELECT 1 FROM tags WHERE tags.tag = :tag AND tags.job = jobs.id))
+AND (:since IS NULL OR specs.created_at >= :since)
+AND (:grep IS NULL
+     OR instr(lower(coalesce(specs.name, '') || char(10) || coalesce(specs.command, specs.task)
+                    || char(10) || coalesce(specs.args, '')), lower(:grep)) > 0)
+
+-- name: job
+-- One job.
+{job_view} WHERE jobs.id = :id;
+
+-- name: jobs_named
+-- A name resolves to the newest job that has it.
+SELECT max(id) FROM specs WHERE name = :name;
+
+-- name: list_jobs
+-- Newest first, in any of the given states.
+{job_view}
+WHERE jobs.id < :before AND jobs.state IN (SELECT value FROM json_each(:states)) AND {job_filters}
+ORDER BY jobs.id DESC LIMIT :n;
+
+-- name: list_finished
+-- One finished state through its index, so that a rare one costs no scan.
+{job_view}
+WHERE (jobs.finished_at, jobs.id) < (:at, :before) AND jobs.finished_at IS NOT NULL
+  AND jobs.state = :state AND {job_filters}
+ORDER BY jobs.finished_at DESC, jobs.id DESC LIMIT :n;
+
+-- name: time_in_list
+-- Where a page by time ended: its last job and that job's time.
+SELECT coalesce(finished_at, due_at) FROM jobs WHERE id = :id AND state = :state;
+
+-- name: list_standing
+-- Held, blocked or processing, through their index.
+{job_view}
+WHERE jobs.id < :before AND jobs.rank IS NULL AND jobs.due_at IS NULL AND jobs.finished_at IS NULL
+  AND jobs.state = :state AND {job_filters}
+ORDER BY jobs.id DESC LIMIT :n;
+
+-- name: list_due
+-- Scheduled or retrying, through their index, soonest first.
+{job_view}
+WHERE (jobs.due_at, jobs.id) > (:at, :before) AND jobs.due_at IS NOT NULL
+  AND jobs.state = :state AND {job_filters}
+ORDER BY jobs.due_at, jobs.id LIMIT :n;
+
+-- name: state_of
+-- The cheap look of a wait.
+SELECT state FROM jobs WHERE id = :id;
+
+-- name: runs
+-- The history of one job.
+SELECT runs.job, runs.run, runs.worker, workers.host, runs.started_at, runs.ended_at, runs.how,
+       runs.exit_code, runs.error, runs.tail, runs.result, runs.cpu_ms, runs.peak_bytes
+FROM runs LEFT JOIN workers ON workers.id = runs.worker
+WHERE runs.job = :job ORDER BY runs.run;
+
+-- name: changes_after
+-- A cursor is the last number seen.
+SELECT seq, job, kind, at FROM changes WHERE seq > :after ORDER BY seq LIMIT :n;
+
+-- name: last_change
+-- Where a new follower begins.
+SELECT coalesce((SELECT max(seq) FROM changes), 0), coalesce((SELECT min(seq) FROM changes), 0);
+
+-- name: counts
+-- By queue, state and task.
+SELECT queue, state, task, n FROM counts WHERE n > 0 AND (:queue IS NULL OR queue = :queue);
+
+-- name: oldest_in_line
+-- Of the first hundred in each lane, who has waited longest: near the front, not by a full count.
+SELECT lanes.queue, min((SELECT min(ready_at) FROM (
+           SELECT ready_at FROM jobs WHERE lane = lanes.id AND rank IS NOT NULL
+           ORDER BY rank LIMIT 100)))
+FROM lanes WHERE :queue IS NULL OR lanes.queue = :queue
+GROUP BY lanes.queue;
+
+-- name: minutes_since
+-- Sums for charts and percentiles.
+SELECT minute, queue, kind, bucket, n, total_ms FROM minutes
+WHERE minute >= :since AND (:queue IS NULL OR queue = :queue)
+ORDER BY minute;
+
+------------------------------------------------------------------------------------------- why
+
+-- name: place_in_line
+-- What decides when a pending job starts, apart from who is there to start it.
+SELECT jobs.rank, jobs.ready_at, queues.rate_next, keys.concurrency, keys.running
+FROM jobs
+JOIN specs ON specs.id = jobs.id
+JOIN queues ON queues.name = specs.queue
+LEFT JOIN keys ON keys.key = specs.key
+WHERE jobs.id = :id;
+
+-- name: in_front
+-- Who runs before a job, counted up to a bound: those of the plain lanes, and of the keyed lanes
+-- that have room. A keyed lane is looked into only when its best rank is in front.
+SELECT count(*) FROM (
+    SELECT 1 FROM lanes JOIN jobs ON jobs.lane = lanes.id
+    WHERE lanes.key = '' AND lanes.queue = :queue
+      AND lanes.host IN ('', :host) AND lanes.condition IN ('', :condition)
+      AND jobs.rank IS NOT NULL AND (jobs.rank, jobs.id) < (:rank, :id)
+    UNION ALL
+    SELECT 1 FROM lanes AS plain
+    JOIN lanes AS keyed ON keyed.queue = plain.queue AND keyed.kind = plain.kind
+         AND keyed.host = plain.host AND keyed.condition = plain.condition
+         AND keyed.head IS NOT NULL AND keyed.head <= :rank
+    JOIN jobs ON jobs.lane = keyed.id
+    WHERE plain.key = '' AND plain.queue = :queue
+      AND plain.host IN ('', :host) AND plain.condition IN ('', :condition)
+      AND jobs.rank IS NOT NULL AND (jobs.rank, jobs.id) < (:rank, :id)
+    LIMIT :most);
+
+-- name: running_jobs
+-- Who uses up a limit, oldest first; what runs is never more than there are slots.
+SELECT jobs.id, jobs.started_at, jobs.progress
+FROM jobs JOIN specs ON specs.id = jobs.id
+WHERE jobs.state = 'processing'
+  AND jobs.rank IS NULL AND jobs.due_at IS NULL AND jobs.finished_at IS NULL
+  AND (:queue IS NULL OR specs.queue = :queue) AND (:key IS NULL OR specs.key = :key)
+ORDER BY jobs.started_at, jobs.id LIMIT :n;
+
+-- name: unmet_parents
+-- Whom a blocked job waits for.
+SELECT parents.parent, jobs.state, parents.needs
+FROM parents JOIN jobs ON jobs.id = parents.parent
+WHERE parents.child = :child AND NOT parents.met ORDER BY parents.parent;
+
+-- name: first_in_line
+-- The next pending jobs, for a screen: the first of each plain lane, of the keyed lanes with room,
+-- and of some without. Whatever waits behind them is not looked at.
+WITH waiting (lane) AS (
+    SELECT id FROM lanes WHERE key = ''
+    UNION
+    SELECT keyed.id FROM lanes AS plain JOIN lanes AS keyed ON keyed.id IN (
+        SELECT k.id FROM lanes AS k
+        WHERE k.queue = plain.queue AND k.kind = plain.kind AND k.host = plain.host
+          AND k.condition = plain.condition AND k.head IS NOT NULL
+        ORDER BY k.head LIMIT :n)
+    WHERE plain.key = ''
+    UNION
+    SELECT id FROM (SELECT id FROM lanes WHERE key > '' LIMIT :n)
+), line (id) AS (
+    SELECT jobs.id FROM waiting JOIN jobs ON jobs.id IN (
+        SELECT ahead.id FROM jobs AS ahead
+        WHERE ahead.lane = waiting.lane AND ahead.rank IS NOT NULL
+        ORDER BY ahead.rank, ahead.id LIMIT :n)
+    ORDER BY jobs.rank, jobs.id LIMIT :n
+)
+{job_view} WHERE jobs.id IN (SELECT id FROM line) ORDER BY jobs.rank, jobs.id;
+
+-------------------------------------------------------------------------------------- versions
+
+-- name: meta
+-- One fact about the store.
+SELECT value FROM meta WHERE key = :key;
+
+-- name: set_meta
+-- One fact about the store.
+INSERT INTO meta (key, value) VALUES (:key, :value)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: older_workers
+-- While one of these lives, a migration may only add.
+SELECT count(*) FROM workers WHERE state <> 'ended' AND program < :program;
+
+-------------------------------------------------------------------------------------- transfer
+
+-- name: export_jobs
+-- Everything about a job but who holds it; tags, parents and runs come beside it.
+SELECT jobs.id, jobs.state, jobs.priority, jobs.run, jobs.failures, jobs.losses,
+       jobs.interruptions, jobs.snoozes, jobs.ready_at, jobs.run_at, jobs.due_at, jobs.expires_at,
+       jobs.started_at, jobs.finished_at, jobs.reason, jobs.progress, jobs.progress_note,
+       specs.queue, specs.task, specs.command, specs.args, specs.options, specs.created_at,
+       specs.name, specs.tags, specs.owner, specs.cwd, environments.vars, specs.host,
+       specs.condition, specs.key, keys.concurrency, specs.unique_key, unique_keys.until,
+       specs.orphaned, specs.copy_of
+FROM jobs
+JOIN specs ON specs.id = jobs.id
+LEFT JOIN environments ON environments.id = specs.env
+LEFT JOIN keys ON keys.key = specs.key
+LEFT JOIN unique_keys ON unique_keys.scope = specs.queue AND unique_keys.key = specs.unique_key
+     AND unique_keys.job = jobs.id
+WHERE jobs.id > :after ORDER BY jobs.id LIMIT :n;
+
+-- name: export_parents
+-- Of a batch of jobs.
+SELECT child, parent, needs, met FROM parents
+WHERE child IN (SELECT value FROM json_each(:ids)) ORDER BY child, parent;
+
+-- name: export_runs
+-- Of a batch of jobs.
+SELECT job, run, started_at, ended_at, how, exit_code, error, tail, result, cpu_ms, peak_bytes
+FROM runs
+WHERE job IN (SELECT value FROM json_each(:ids)) ORDER BY job, run;
+
+-- name: import_jobs
+-- As add_jobs, for jobs that have a past.
+INSERT INTO jobs (id, lane, state, priority, ties, waits_on, run, failures, losses, interruptions,
+                  snoozes, ready_at, run_at, rank, due_at, expires_at, started_at, finished_at,
+                  reason, progress, progress_note)
+VALUES (:id, :lane, :state, :priority, :ties, :waits_on, :run, :failures, :losses, :interruptions,
+        :snoozes, :ready_at, :run_at, :rank, :due_at, :expires_at, :started_at, :finished_at,
+        :reason, :progress, :progress_note);
+
+-- name: last_id [sqlite]
+-- Whether there ever was a job: into a new store an import keeps its ids.
+SELECT value FROM meta WHERE key = 'last_job';
+
+-- name: ids_from [sqlite]
+-- An import that kept its ids: new ones come after them.
+UPDATE meta SET value = max(value, :last) WHERE key = 'last_job';

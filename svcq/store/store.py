@@ -1,0 +1,502 @@
+"""Every verb of the store, once. Each opens a transaction, calls the function that does the work,
+writes the ledger and commits. Nothing else writes the database.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from svcq import errors
+from svcq.config import Config
+from svcq.host.bell import ring
+from svcq.later import Later
+from svcq.policy import NewJob
+from svcq.states import FINISHED, State
+from svcq.store import enqueue as adding
+from svcq.store import files, versions
+from svcq.store.engine import Transaction
+from svcq.store.enqueue import Added
+from svcq.store.lanes import default_aging
+from svcq.store.ledger import Ledger
+from svcq.store.sqlite import SqliteEngine
+from svcq.times import now_ms
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from svcq.jobs import Change, Claim, Job, Outcome, Run
+    from svcq.store import claim as claiming
+    from svcq.store import edit as editing
+    from svcq.store import ends, facts, moves, queues, read, stats, tidy, transfer, turns, workers
+    from svcq.store import finish as finishing
+    from svcq.store.claim import Claimer
+    from svcq.store.facts import Facts
+    from svcq.store.finish import Report
+    from svcq.store.queues import Queue
+    from svcq.store.read import Filter
+    from svcq.store.stats import Activity, QueueStats
+    from svcq.store.workers import Orders, Worker, WorkerInfo
+else:
+    claiming = Later("svcq.store.claim")
+    editing = Later("svcq.store.edit")
+    ends = Later("svcq.store.ends")
+    facts = Later("svcq.store.facts")
+    finishing = Later("svcq.store.finish")
+    moves = Later("svcq.store.moves")
+    queues = Later("svcq.store.queues")
+    read = Later("svcq.store.read")
+    stats = Later("svcq.store.stats")
+    tidy = Later("svcq.store.tidy")
+    transfer = Later("svcq.store.transfer")
+    turns = Later("svcq.store.turns")
+    workers = Later("svcq.store.workers")
+
+# Between batches of a long clean-up, so that others get their turn at the store.
+_BATCH_PAUSE = 0.001
+
+
+class Store:
+    def __init__(self, engine: SqliteEngine, config: Config) -> None:
+        self.engine = engine
+        self.config = config
+        self.program = versions.newest(versions.schema_folder(engine.name))
+        self._aging = default_aging(config)
+        self._found_work = False  # the last claim was filled: the next need not look first
+        self.bells = f"{engine.path}-bells"
+
+    @cached_property
+    def _turns(self) -> turns.Turns:
+        return turns.Turns()
+
+    def close(self) -> None:
+        self.engine.close()
+
+    @contextmanager
+    def _writing(
+        self, *, durable: bool = True, polite: bool = False
+    ) -> Iterator[tuple[Transaction, Ledger]]:
+        with self.engine.write(durable=durable, polite=polite) as tx:
+            ledger = Ledger(tx)
+            yield tx, ledger
+            ledger.write()
+        if ledger.wakes:
+            ring(self.bells)
+
+    # Adding
+
+    def enqueue(
+        self, jobs: Sequence[NewJob], connection: sqlite3.Connection | None = None
+    ) -> list[Added]:
+        """Add jobs, all or none; with `connection`, as a part of the caller's transaction."""
+        if not jobs:
+            return []
+        if connection is None:
+            if len(jobs) == 1 and jobs[0].plan.plain:
+                with self.engine.write(durable=True) as tx:
+                    added = [adding.add_plain(tx, jobs[0], self._aging)]
+                ring(self.bells)
+                return added
+            with self._writing() as (tx, ledger):
+                return adding.add(tx, ledger, jobs, self._aging)
+        # Nobody can be told before the caller commits: workers see it at their next look.
+        with self.engine.borrowed(connection) as tx:
+            ledger = Ledger(tx)
+            added = adding.add(tx, ledger, jobs, self._aging)
+            ledger.write()
+            return added
+
+    # Running
+
+    def claim(self, claimer: Claimer, n: int = 1) -> list[Claim]:
+        """Take up to `n` jobs. Not durable by itself: a claim that a power cut undoes never ran."""
+        if n < 1:
+            return []
+        if not self._found_work:
+            with self.engine.read() as tx:
+                if not claiming.has_work(tx, claimer):
+                    return []
+        while True:
+            with self._writing(durable=False, polite=True) as (tx, ledger):
+                if tidy.expire(tx, ledger, self.config) == tidy.BATCH:
+                    continue  # there may be more, and none of them may start
+                workers.check_living(tx, claimer.worker)
+                tidy.promote(tx, ledger)
+                ledger.settle_keys()
+                claims = claiming.claim(tx, ledger, claimer, n, self._turns)
+                self._found_work = len(claims) == n
+                return claims
+
+    def finish(self, reports: Sequence[Report]) -> list[State | None]:
+        """What became of each job; None for a report that came too late and changed nothing."""
+        with self._writing(polite=True) as (tx, ledger):
+            return finishing.finish(tx, ledger, reports, self.config)
+
+    def progress(self, claim: Claim, fraction: float, note: str | None = None) -> bool:
+        """Whether the run still holds the job and the progress was taken."""
+        with self._writing(durable=False, polite=True) as (tx, ledger):
+            taken = tx.run("set_progress", id=claim.id, worker=claim.worker, run=claim.run,
+                           progress=fraction, note=note)  # fmt: skip
+            if taken:
+                ledger.told(claim.id, "progress")
+            return bool(taken)
+
+    def environment(self, env: int) -> str | None:
+        with self.engine.read() as tx:
+            row = tx.row("environment", id=env)
+            return None if row is None else row[0]
+
+    def conditions(self) -> list[str]:
+        """The conditions jobs wait for: what a worker evaluates before it claims."""
+        with self.engine.read() as tx:
+            return [row[0] for row in tx.rows("conditions")]
+
+    def next_due(self) -> int | None:
+        """Until when, in Unix milliseconds, nothing happens by itself."""
+        with self.engine.read() as tx:
+            row = tx.row("next_due", now=tx.now)
+            return None if row is None else row[0]
+
+    # Workers
+
+    def register(self, info: WorkerInfo) -> int:
+        with self.engine.write(durable=True) as tx:
+            return workers.register(tx, info, self.program)
+
+    def heartbeat(self, worker: int, lease_ms: int | None = None) -> None:
+        """A sign of life; NotFound for a worker that was given up as lost."""
+        if not self.beat(worker, lease_ms):
+            raise errors.NotFound(
+                f"Worker {worker} is not registered, or was given up as lost: register it anew."
+            )
+
+    def beat(self, worker: int, lease_ms: int | None = None) -> bool:
+        """As heartbeat; False for a worker that was given up as lost."""
+        with self.engine.write(durable=False) as tx:
+            return workers.beat(tx, worker, lease_ms)
+
+    def drain(self, worker: int, *, now: bool = False) -> None:
+        """Ask a worker to finish what it holds and end; or to end now."""
+        with self.engine.write(durable=True) as tx:
+            state = "stopping" if now else "draining"
+            if not tx.run("set_worker_state", id=worker, state=state):
+                raise errors.NotFound(
+                    f"There is no worker {worker} that runs: svcq worker list shows those that do."
+                )
+        ring(self.bells)
+
+    def orders(self, worker: int) -> Orders:
+        with self.engine.read() as tx:
+            return workers.orders(tx, worker)
+
+    def workers(self, *, ended: bool = False) -> list[Worker]:
+        with self.engine.read() as tx:
+            return workers.workers(tx, ended=ended)
+
+    def cancel_requests(self, worker: int) -> list[tuple[int, int]]:
+        """(job, run) that this worker holds and someone wants stopped."""
+        with self.engine.read() as tx:
+            return [(job, run) for job, run in tx.rows("cancel_requests", worker=worker)]
+
+    def leave(self, worker: int) -> None:
+        """A worker that holds nothing any more ends."""
+        with self.engine.write(durable=True) as tx:
+            tx.run("end_worker", id=worker, now=tx.now)
+
+    def runs_of(self, worker: int) -> list[tuple[int, int]]:
+        """(job, run) that a worker holds."""
+        with self.engine.read() as tx:
+            return [(job, run) for job, run in tx.rows("runs_of_worker", worker=worker)]
+
+    def id(self) -> str:
+        """Tells this store's jobs apart from those of another one on the same machine."""
+        with self.engine.read() as tx:
+            row = tx.row("meta", key="store_id")
+            return "" if row is None else str(row[0])
+
+    def rescue(self, worker: int, outcome: Outcome) -> list[int]:
+        """Take back what a lost worker held, once its process trees are dead."""
+        with self._writing() as (tx, ledger):
+            return workers.rescue(tx, ledger, worker, outcome, self.config)
+
+    def rescue_lapsed(self, outcome: Outcome) -> list[int]:
+        """The same for workers written by hand whose lease has run out."""
+        with self.engine.read() as tx:
+            if not tx.rows("lapsed_leases", now=tx.now):
+                return []
+        with self._writing() as (tx, ledger):
+            lapsed = [row[0] for row in tx.rows("lapsed_leases", now=tx.now)]
+            return [
+                job
+                for worker in lapsed
+                for job in workers.rescue(tx, ledger, worker, outcome, self.config)
+            ]
+
+    # What people do with jobs
+
+    def cancel(self, job: int, reason: str = "cancelled by request") -> State:
+        with self._writing() as (tx, ledger):
+            return moves.cancel(tx, ledger, job, reason)
+
+    def suspend(self, job: int, *, paused: bool = True) -> None:
+        with self._writing() as (tx, ledger):
+            moves.suspend(tx, ledger, job, paused=paused)
+
+    def hold(self, job: int) -> State:
+        with self._writing() as (tx, ledger):
+            return moves.hold(tx, ledger, job)
+
+    def release(self, job: int) -> State:
+        with self._writing() as (tx, ledger):
+            return moves.release(tx, ledger, job)
+
+    def retry(self, job: int) -> State:
+        with self._writing() as (tx, ledger):
+            return moves.retry(tx, ledger, job)
+
+    def copy(self, job: int) -> int:
+        """A new job like an old one, without its name, unique key and parents; its id."""
+        with self._writing() as (tx, ledger):
+            return moves.copy(tx, ledger, job, self._aging)
+
+    def move(self, job: int, *, to_front: bool = True) -> None:
+        with self._writing() as (tx, ledger):
+            moves.move(tx, ledger, job, to_front=to_front)
+
+    def edit(self, job: int, new: NewJob, said: Collection[str]) -> State:
+        with self._writing() as (tx, ledger):
+            return editing.edit(tx, ledger, job, new, said, self._aging)
+
+    # Queues
+
+    def set_queue(self, name: str, settings: Mapping[str, Any]) -> Queue:
+        with self.engine.write(durable=True) as tx:
+            stale_ranks = queues.save_queue(tx, name, settings, self._aging)
+            queue = queues.read_queue(tx, name)
+        if stale_ranks:
+            self._rerank(name)
+        ring(self.bells)
+        return queue
+
+    def _rerank(self, name: str) -> None:
+        with self.engine.read() as tx:
+            ids = [row[0] for row in tx.rows("pending_in", queue=name)]
+        for start in range(0, len(ids), queues.RERANK_BATCH):
+            with self._writing() as (tx, ledger):
+                queues.rerank(tx, ledger, name, ids[start : start + queues.RERANK_BATCH])
+
+    def pause(self, queue: str, *, paused: bool = True) -> None:
+        with self.engine.write(durable=True) as tx:
+            queues.pause(tx, queue, paused=paused)
+        ring(self.bells)
+
+    def queue(self, name: str) -> Queue:
+        with self.engine.read() as tx:
+            return queues.read_queue(tx, name)
+
+    def queues(self) -> list[Queue]:
+        with self.engine.read() as tx:
+            return queues.read_queues(tx)
+
+    def delete_queue(self, name: str) -> None:
+        with self.engine.write(durable=True) as tx:
+            queues.delete_queue(tx, name)
+
+    # Time
+
+    def promote(self) -> int:
+        """Let scheduled and retrying jobs go whose time has come; a claim does the same."""
+        with self._writing(durable=False) as (tx, ledger):
+            return tidy.promote(tx, ledger)
+
+    def expire(self) -> int:
+        with self._writing() as (tx, ledger):
+            return tidy.expire(tx, ledger, self.config)
+
+    def cleanup(self) -> int:
+        """Remove what is past its retention, in small steps; return how many jobs went."""
+        removed = sum(self._clean(state) for state in sorted(FINISHED))
+        with self.engine.write(durable=True) as tx:
+            tidy.sweep(tx, self.config)
+        self.engine.give_back_space()
+        return removed
+
+    def _clean(self, state: State) -> int:
+        default = getattr(self.config.retention, state)
+        removed, after, after_id = 0, 0, 0
+        with self.engine.read() as tx:
+            settings = {queue.name: queue.options for queue in queues.read_queues(tx)}
+        keep = {q: o[f"keep_{state}"] for q, o in settings.items() if f"keep_{state}" in o}
+        shortest = min([default, *keep.values()])
+        while True:
+            with self.engine.read() as tx:
+                rows: Any = tx.rows(
+                    "finished_before", state=state, before=tx.now - shortest, after=after,
+                    after_id=after_id, parent_tie=ends.PARENT, n=tidy.BATCH,
+                )  # fmt: skip
+                past = tidy.past_retention(rows, keep, default, tx.now)
+            if past:
+                with self._writing() as (tx, ledger):
+                    removed += tidy.remove_finished(tx, ledger, past)
+            if len(rows) < tidy.BATCH:
+                return removed
+            after, after_id, _ = rows[-1]
+            time.sleep(_BATCH_PAUSE)
+
+    def purge(self, states: Collection[State], queue: str | None = None) -> int:
+        """Remove all jobs in the given states, whatever their age; never what a worker holds."""
+        if State.PROCESSING in states:
+            raise errors.InvalidInput(
+                "Jobs that are processing cannot be purged: cancel them first."
+            )
+        removed = 0
+        # Children before their parents, which stay while someone waits for them.
+        for state in sorted(states, key=lambda state: (state in FINISHED, state)):
+            after = 0
+            while True:
+                with self._writing() as (tx, ledger):
+                    ids, gone = tidy.purge(tx, ledger, state, queue, after)
+                removed += gone
+                if len(ids) < tidy.BATCH:
+                    break
+                after = ids[-1]
+                time.sleep(_BATCH_PAUSE)
+        return removed
+
+    # Looking
+
+    def get(self, job: int, connection: sqlite3.Connection | None = None) -> Job:
+        """A job; with `connection`, as the caller's transaction sees it."""
+        opened = self.engine.read()
+        with opened if connection is None else self.engine.borrowed(connection) as tx:
+            return read.get_job(tx, job, self.config)
+
+    def find_named(self, name: str) -> int:
+        with self.engine.read() as tx:
+            return read.find_named(tx, name)
+
+    def state(self, job: int) -> State:
+        """The cheapest look at a job."""
+        with self.engine.read() as tx:
+            row = tx.row("state_of", id=job)
+        if row is None:
+            raise errors.NotFound(f"There is no job {job}: it never was, or it was removed.")
+        return State(row[0])
+
+    def runs(self, job: int) -> list[Run]:
+        with self.engine.read() as tx:
+            return read.list_runs(tx, job)
+
+    def environment_of(self, job: int) -> dict[str, str] | None:
+        with self.engine.read() as tx:
+            return read.environment_of(tx, job)
+
+    def facts(self, job: int) -> Facts:
+        """What explains where a job stands."""
+        with self.engine.read() as tx:
+            return facts.gather(tx, job, self.config)
+
+    def first_in_line(self, n: int) -> list[Job]:
+        """The pending jobs that start next, as far as their ranks tell."""
+        with self.engine.read() as tx:
+            return facts.first_in_line(tx, n, self.config)
+
+    def changes(self, cursor: int, limit: int = 1000) -> list[Change]:
+        with self.engine.read() as tx:
+            return read.changes_after(tx, cursor, limit)
+
+    def last_change(self) -> int:
+        with self.engine.read() as tx:
+            row = tx.row("last_change")
+            return 0 if row is None else row[0]
+
+    def oldest_change(self) -> int:
+        """The first number that is still kept."""
+        with self.engine.read() as tx:
+            row = tx.row("last_change")
+            return 0 if row is None else row[1]
+
+    def write_mark(self) -> tuple[int, int]:
+        """A cheap look at whether anything was written: differs from the last one if so."""
+        return self.engine.write_mark()
+
+    def counts(self, queue: str | None = None) -> dict[str, int]:
+        with self.engine.read() as tx:
+            return stats.counts(tx, queue)
+
+    def stats(self, queue: str | None = None, minutes: int = 60) -> list[QueueStats]:
+        with self.engine.read() as tx:
+            return stats.stats(tx, queue, minutes)
+
+    def activity(self, queue: str | None = None, minutes: int = 60) -> list[Activity]:
+        with self.engine.read() as tx:
+            return stats.activity(tx, queue, minutes)
+
+    # The store as a whole
+
+    def backup(self, target: Path, *, environments: bool = False) -> None:
+        """An online copy, checked; environments stay behind unless asked for."""
+        files.copy(self.engine.path, target, environments=environments)
+
+    def export(self, *, environments: bool = False) -> Iterator[str]:
+        """Lines of JSON, from one consistent view that others can go on writing under."""
+        view = SqliteEngine(self.engine.path, clock=self.engine.clock)
+        with closing(view), view.read() as tx:
+            yield from transfer.export(tx, environments=environments)
+
+    def import_lines(self, lines: Iterable[str]) -> int:
+        """Add what an export wrote, all or none; how many jobs there were."""
+        with self._writing() as (tx, ledger):
+            importer = transfer.Importer(tx, ledger, self._aging)
+            for line in lines:
+                importer.take(line)
+            return importer.finish()
+
+    # Last in the class: its name hides the built-in one from what follows.
+
+    def list(self, wanted: Filter) -> list[Job]:
+        with self.engine.read() as tx:
+            return read.list_jobs(tx, wanted, self.config)
+
+
+def upgrade_store(config: Config) -> tuple[int, int]:
+    """Bring the store's schema up to date, after a backup copy; the version before and after."""
+    path = _store_file(config)
+    files.open_or_make(path)
+    with closing(SqliteEngine(path, busy_wait_ms=config.busy_wait)) as engine:
+        folder = versions.schema_folder(engine.name)
+        with engine.read() as tx:
+            versions.check_upgrade(tx, versions.newest(folder), path)
+            version, _ = versions.read_version(tx)
+        if version < versions.newest(folder):
+            files.copy(path, files.backup_name(path, version), environments=True)
+        with engine.write(durable=True) as tx:
+            return versions.migrate(engine.connection(), tx, folder)
+
+
+def open_store(config: Config, *, clock: Callable[[], int] = now_ms) -> Store:
+    """The store the configuration names, made if it is not there yet."""
+    path = _store_file(config)
+    files.open_or_make(path)
+    engine = SqliteEngine(path, busy_wait_ms=config.busy_wait, clock=clock)
+    store = Store(engine, config)
+    try:
+        with engine.read() as tx:
+            versions.check_version(tx, store.program, path)
+    except BaseException:
+        engine.close()
+        raise
+    return store
+
+
+def _store_file(config: Config) -> str:
+    if "://" in config.store:
+        scheme = config.store.split("://")[0]
+        raise errors.InvalidInput(
+            f"A store on {scheme} is not supported by this version: name a file as the store."
+        )
+    return config.store

@@ -1,0 +1,104 @@
+"""Workers: who claims, who is alive, and taking back what a lost one held."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from svcq.config import Config
+from svcq.errors import NotFound
+from svcq.jobs import Outcome
+from svcq.store.engine import Transaction
+from svcq.store.finish import Report, finish
+from svcq.store.ledger import Ledger
+
+
+class WorkerInfo(NamedTuple):
+    """A worker as it presents itself. `boot` and `born` tell a reused pid apart."""
+
+    host: str
+    pid: int
+    boot: str | None = None
+    born: str | None = None
+    slots: int = 1
+    version: str = ""
+    lease_ms: int | None = None  # of a worker written by hand: lost when silent for longer
+
+
+class Worker(NamedTuple):
+    id: int
+    host: str
+    pid: int
+    boot: str | None
+    born: str | None
+    program: int
+    version: str
+    slots: int
+    state: str
+    started_at: int
+    beat: int
+    lease_until: int | None
+    running: int
+
+
+class Orders(NamedTuple):
+    """What a worker is asked for."""
+
+    state: str  # running, draining, stopping, or ended when it was given up as lost
+    cancel: tuple[int, ...]  # jobs it is to stop
+    pause: tuple[int, ...]  # jobs that are to stand still
+
+
+def orders(tx: Transaction, worker: int) -> Orders:
+    row = tx.first("worker_state", (worker,))
+    return Orders(
+        "ended" if row is None else str(row[0]),
+        tuple(job for job, _ in tx.rows("cancel_requests", worker=worker)),
+        tuple(job for (job,) in tx.rows("paused_runs", worker=worker)),
+    )
+
+
+def register(tx: Transaction, info: WorkerInfo, program: int) -> int:
+    row = tx.row(
+        "add_worker",
+        host=info.host,
+        pid=info.pid,
+        boot=info.boot,
+        born=info.born,
+        program=program,
+        version=info.version,
+        slots=info.slots,
+        now=tx.now,
+        lease_until=None if info.lease_ms is None else tx.now + info.lease_ms,
+    )
+    assert row is not None
+    return int(row[0])
+
+
+def beat(tx: Transaction, worker: int, lease_ms: int | None) -> bool:
+    until = None if lease_ms is None else tx.now + lease_ms
+    return bool(tx.run("beat", id=worker, lease_until=until))
+
+
+def check_living(tx: Transaction, worker: int) -> None:
+    """Refuse to give jobs to one that nobody would ever take them back from."""
+    row = tx.first("worker_state", (worker,))
+    if row is None or row[0] == "ended":
+        raise NotFound(
+            f"Worker {worker} is not registered, or was given up as lost: register it anew."
+        )
+
+
+def workers(tx: Transaction, *, ended: bool) -> list[Worker]:
+    return [Worker._make(row) for row in tx.rows("workers", ended=ended)]
+
+
+def rescue(
+    tx: Transaction, ledger: Ledger, worker: int, outcome: Outcome, config: Config
+) -> list[int]:
+    """Take back what a worker held that will not report again; its process trees are dead."""
+    reports = [
+        Report(job, run, worker, outcome) for job, run in tx.rows("runs_of_worker", worker=worker)
+    ]
+    finish(tx, ledger, reports, config)
+    tx.run("end_worker", id=worker, now=tx.now)
+    return [report.job for report in reports]
