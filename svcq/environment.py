@@ -1,0 +1,122 @@
+"""The environment a command is queued from, as far as it means anything later.
+
+What belongs to the caller's terminal, desktop session or agents is left behind: it points to
+things that may be gone when the job runs, or that a job should not reach.
+"""
+
+# No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_SESSION_NAMES = frozenset(
+    [
+        "_",
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "COLUMNS",
+        "LINES",
+        "TERM",
+        "TERMCAP",
+        "TTY",
+        "STY",
+        "WINDOW",
+        "WINDOWID",
+        "WINDOWPATH",
+        "TMUX",
+        "TMUX_PANE",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "WAYLAND_SOCKET",
+        "XAUTHORITY",
+        "XDG_RUNTIME_DIR",
+        "XDG_SEAT",
+        "XDG_SEAT_PATH",
+        "XDG_VTNR",
+        "XDG_ACTIVATION_TOKEN",
+        "DESKTOP_STARTUP_ID",
+        "SESSION_MANAGER",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "DBUS_STARTER_ADDRESS",
+        "DBUS_STARTER_BUS_TYPE",
+        "SUDO_ASKPASS",
+        "INVOCATION_ID",
+        "JOURNAL_STREAM",
+        "LISTEN_PID",
+        "LISTEN_FDS",
+        "LISTEN_FDNAMES",
+        "MAINPID",
+        "NOTIFY_SOCKET",
+        "WATCHDOG_PID",
+        "WATCHDOG_USEC",
+        "SYSTEMD_EXEC_PID",
+        "PROMPT",
+        "PS1",
+        "PS2",
+        "PROMPT_COMMAND",
+        "PSMODULEPATH",
+        "SESSIONNAME",
+        "WT_SESSION",
+        "WT_PROFILE_ID",
+        "SVCQ_JOB",
+        "SVCQ_RUN",
+        "SVCQ_PROGRESS",
+        "SVCQ_RESULT",
+    ]
+)
+_SESSION_PREFIXES = ("TERM_", "SSH_", "GPG_", "XDG_SESSION_", "VTE_", "KITTY_", "KONSOLE_",
+                     "ALACRITTY_", "WEZTERM_", "GNOME_TERMINAL_", "ITERM_")  # fmt: skip
+_SECRET_SIGNS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "COOKIE", "PRIVATE")
+
+MASK = "********"
+
+
+class Captured(NamedTuple):
+    variables: dict[str, str]
+    left_out: list[str]
+    """Names whose value is not text, which the store cannot keep."""
+
+
+def capture(environ: Mapping[str, str] = os.environ) -> Captured:
+    """The caller's environment without what belongs to its session."""
+    variables, left_out = {}, []
+    for name, value in environ.items():
+        if _of_session(name):
+            continue
+        if _is_text(name + value):
+            variables[name] = value
+        else:
+            left_out.append(name)
+    return Captured(variables, left_out)
+
+
+def masked(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables as they may be shown."""
+    return {
+        name: MASK if looks_secret(name, value) else value
+        for name, value in sorted(variables.items())
+    }
+
+
+def looks_secret(name: str, value: str) -> bool:
+    if any(sign in name.upper() for sign in _SECRET_SIGNS):
+        return True
+    # A password inside a URL: scheme://user:password@host
+    _, separator, rest = value.partition("://")
+    return bool(separator) and ":" in rest.partition("@")[0] and "@" in rest
+
+
+def _of_session(name: str) -> bool:
+    upper = name.upper()
+    # "=C:" and its like are how Windows remembers a directory for each drive.
+    return upper in _SESSION_NAMES or upper.startswith(_SESSION_PREFIXES) or name.startswith("=")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
