@@ -1,0 +1,303 @@
+"""One run of a command: started, watched, and ended with its whole tree.
+
+Its output goes straight from the process into the log, never through us: it survives whatever
+happens to the worker, and costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from svcq.errors import InvalidArguments, shown
+from svcq.host import processes
+from svcq.jobs import (
+    Claim,
+    Outcome,
+    cancelled,
+    completed,
+    failed,
+    interrupted,
+    rejected,
+    timed_out,
+)
+from svcq.logs import drop_middle, log_file, open_log, read_start, tail
+from svcq.policy import Policy, encode_json
+from svcq.times import format_duration
+from svcq.worker.places import Places, Run
+from svcq.worker.terminal import Terminal
+from svcq.worker.trees import Tree
+
+LOOK = 1.0  # seconds between looks at progress, output and memory
+
+Told = Callable[[float, str | None], None]
+
+
+class CommandRun:
+    def __init__(
+        self,
+        claim: Claim,
+        policy: Policy,
+        places: Places,
+        marker: str,
+        env: Mapping[str, str],
+        max_payload: int,
+        on_progress: Told,
+        say: Callable[[str], None],
+    ) -> None:
+        self.claim = claim
+        self._policy = policy
+        self._run: Run = places.run(claim.id, claim.run)
+        self._log: Path = log_file(places.home, claim.id, claim.run)
+        self._marker = marker
+        self._env = env
+        self._max_payload = max_payload
+        self._on_progress = on_progress
+        self._say = say
+        self._told = ""
+        self._stop = asyncio.Event()
+        self._ending: Outcome | None = None  # what it will be when it was not its own end
+        self._child: processes.Child | None = None
+        self._tree = Tree(marker, None, None)
+        self._paused = False
+        self._clock = asyncio.get_running_loop().time
+        self._counted = self._clock()
+        self._left: float | None = None if policy.timeout is None else policy.timeout / 1000
+
+    # What others ask for while it runs
+
+    def cancel(self) -> None:
+        self._end_with(cancelled())
+
+    def interrupt(self, reason: str) -> None:
+        self._end_with(interrupted(reason))
+
+    def pause(self) -> None:
+        if not self._paused:
+            self._count_time()
+            self._paused = True
+            self._tree.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self._paused:
+            self._count_time()
+            self._paused = False
+            self._tree.signal(signal.SIGCONT)
+
+    def _end_with(self, outcome: Outcome) -> None:
+        if self._ending is None:
+            self._ending = outcome
+        self._stop.set()
+
+    # Its life
+
+    async def run(self) -> Outcome:
+        if self._ending is not None:
+            return self._ending
+        try:
+            terminal = self._start()
+        except OSError as error:
+            return self._could_not_start(error)
+        try:
+            return await self._live()
+        except BaseException:
+            # Whatever went wrong on our side, nobody may start it anew beside the old one.
+            await self._end_tree(0)
+            raise
+        finally:
+            if terminal is not None:
+                terminal.close()
+            self._run.remove()
+
+    async def _live(self) -> Outcome:
+        assert self._child is not None
+        ended = asyncio.ensure_future(self._child.wait())
+        await self._watch(ended)
+        if ended.done():
+            # It was faster than whoever wanted it to end.
+            self._ending = None
+        else:
+            await self._end_tree(self._policy.grace / 1000)
+        exit_ = await ended
+        if exit_.code not in self._policy.success or processes.lock_is_held(self._run.lock):
+            # It may have left processes behind; a job ends with all of its tree.
+            await self._end_tree(self._policy.grace / 1000)
+        self._look()
+        return self._outcome(exit_)
+
+    async def _end_tree(self, grace: float) -> None:
+        """Until it is gone, however long that takes: until then the job counts as running."""
+        while left := await self._tree.end(grace):
+            pids = ", ".join(str(one.pid) for one in left)
+            self._say(f"Job {self.claim.id} is to end, but processes {pids} cannot be killed.")
+
+    def _start(self) -> Terminal | None:
+        """Make the lock and the marker, then the process that carries both."""
+        self._run.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        terminal = None
+        with ExitStack() as ours:
+            # Undone unless all of it succeeds.
+            undo = ours.enter_context(ExitStack())
+            undo.callback(self._run.remove)
+            lock = processes.hold_lock(self._run.lock)
+            if lock is None:
+                raise BlockingIOError(11, "the run's lock is held by an earlier process of it")
+            ours.callback(os.close, lock)  # from here on its processes alone hold it
+            output = open_log(self._log)
+            ours.callback(os.close, output)
+            if self._policy.tty:
+                terminal = Terminal(output)
+                undo.callback(terminal.close)
+            command = json.loads(self.claim.command or "null")
+            self._child = processes.start_child(
+                processes.shell(command) if isinstance(command, str) else command,
+                cwd=self.claim.cwd,
+                env=self._environment(),
+                output=output if terminal is None else terminal.inner,
+                terminal=terminal is not None,
+                inherit=(lock,),
+                nice=self._policy.nice,
+                cpus=self._policy.cpus,
+            )
+            undo.pop_all()
+        if terminal is not None:
+            terminal.begin()
+        with suppress(OSError):  # a full disk: its marker and its lock can still be found
+            self._run.leader.write_text(f"{self._child.pid} {self._child.born}")
+        self._tree = Tree(self._marker, self._child.pid, self._run.lock)
+        return terminal
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PYTHONUNBUFFERED": "1",
+            **({"TERM": "xterm-256color"} if self._policy.tty else {}),
+            **self._env,
+            "SVCQ_JOB": str(self.claim.id),
+            processes.MARKER: self._marker,
+            "SVCQ_PROGRESS": str(self._run.progress),
+            "SVCQ_RESULT": str(self._run.result),
+        }
+
+    async def _watch(self, ended: asyncio.Future[processes.Exit]) -> None:
+        """Until it has ended, or is to be ended."""
+        stop = asyncio.ensure_future(self._stop.wait())
+        try:
+            while not (ended.done() or stop.done()):
+                wait = LOOK if self._left is None or self._paused else min(LOOK, self._left)
+                await asyncio.wait((ended, stop), timeout=wait, return_when="FIRST_COMPLETED")
+                if ended.done():
+                    return
+                self._count_time()
+                if self._left is not None and self._left <= 0:
+                    limit = format_duration(self._policy.timeout or 0)
+                    self._end_with(timed_out(f"ran longer than its timeout of {limit}"))
+                    return
+                self._look()
+        finally:
+            stop.cancel()
+
+    def _count_time(self) -> None:
+        """Take what has passed since the last time from what is left, unless it was paused."""
+        now = self._clock()
+        if self._left is not None and not self._paused:
+            self._left -= now - self._counted
+        self._counted = now
+
+    def _look(self) -> None:
+        """What it says about itself, and what it uses."""
+        if self._paused and self._ending is None:
+            # What was forked while the others were being stopped.
+            self._tree.signal(signal.SIGSTOP)
+        self._read_progress()
+        policy = self._policy
+        if policy.max_output is not None:
+            self._limit_output(policy.max_output)
+        if policy.memory is not None and self._ending is None:
+            used = processes.resident_bytes(self._tree.look())
+            if used > policy.memory:
+                self._end_with(
+                    failed(f"used {used >> 20:,} MiB of memory, over its {policy.memory >> 20:,}")
+                )
+
+    def _read_progress(self) -> None:
+        text = (read_start(self._run.progress, 1000) or b"").decode("utf-8", "replace").strip()
+        if text == self._told:
+            return
+        self._told = text
+        number, _, note = text.partition(" ")
+        try:
+            percent = float(number.rstrip("%"))
+        except ValueError:
+            return
+        if 0 <= percent <= 100:
+            self._on_progress(percent / 100, note.replace("\0", "") or None)
+
+    def _limit_output(self, limit: int) -> None:
+        size = drop_middle(self._log, limit)
+        if size > limit and self._policy.when_over == "end":
+            self._end_with(failed(f"wrote {size:,} bytes of output, over its {limit:,}"))
+
+    # How it ended
+
+    def _outcome(self, exit_: processes.Exit) -> Outcome:
+        policy, code = self._policy, exit_.code
+        used = {"cpu_ms": exit_.cpu_ms, "peak_bytes": exit_.peak_bytes}
+        end = tail(self._log)
+        if self._ending is not None:
+            return _replaced(self._ending, exit_code=code, tail=end, **used)
+        if code in policy.success:
+            try:
+                result = self._result()
+            except InvalidArguments as error:
+                outcome = failed(f"ended well, but {error}", exit_code=code, tail=end)
+            else:
+                outcome = completed(result, exit_code=code, tail=end)
+            return _replaced(outcome, **used)
+        said = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        if code in policy.reject or (policy.retry_on and code not in policy.retry_on):
+            return _replaced(rejected(said, exit_code=code, tail=end), **used)
+        return _replaced(failed(said, exit_code=code, tail=end), **used)
+
+    def _result(self) -> str | None:
+        data = read_start(self._run.result, self._max_payload + 1)
+        if data is None or not data.strip():
+            return None
+        if len(data) > self._max_payload:
+            raise InvalidArguments(
+                f"The contents of its result take over {self._max_payload:,} bytes (max_payload): "
+                "put the data in a file of its own, or raise the limit."
+            )
+        text = data.decode("utf-8", "replace").strip()
+        try:
+            value = json.loads(text, parse_constant=_not_json)
+        except (ValueError, RecursionError):
+            value = text.replace("\0", "\ufffd")
+        return encode_json(value, "contents of its result", self._max_payload)
+
+    def _could_not_start(self, error: OSError) -> Outcome:
+        command = json.loads(self.claim.command or "null")
+        program = command if isinstance(command, str) else command[0]
+        cwd, where = self.claim.cwd, error.filename
+        if cwd is not None and where == cwd:
+            return failed(f"could not start: its directory {cwd!r} is gone or closed to it")
+        if where in (program, processes.shell("")[0]):
+            if isinstance(error, FileNotFoundError):
+                return failed(f"command not found: {program!r}", exit_code=127)
+            if isinstance(error, PermissionError):
+                return failed(f"not executable: {program!r}", exit_code=126)
+            where = None
+        why = f"{error.strerror}: {where}" if where else error.strerror
+        return failed(f"could not start ({why}): {shown(program)}")
+
+
+def _not_json(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _replaced(outcome: Outcome, **fields: object) -> Outcome:
+    return outcome._replace(**{k: v for k, v in fields.items() if v is not None})  # type: ignore[arg-type]

@@ -1,0 +1,365 @@
+"""A worker: one process with n slots. Claim, run, report; asleep until there is something to do.
+
+The store is spoken to in a thread of its own, so that a slow disk never delays a timeout. What has
+ended is written in one transaction with whatever else has ended by then; the next claim follows
+in the same turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from svcq.config import Config, Project
+from svcq.errors import StoreError, SvcqError
+from svcq.jobs import Claim, Outcome, failed, interrupted
+from svcq.later import import_all
+from svcq.policy import policy_of
+from svcq.store import Orders, Report, Store, open_store
+from svcq.worker import spool
+from svcq.worker.command import CommandRun
+from svcq.worker.membership import Membership
+from svcq.worker.places import Places, marker_of, runners_marker
+from svcq.worker.rescue import rescue_dead
+from svcq.worker.tasks import Call, TaskPool
+
+LOOK = 1.0  # seconds between looks at a store that nobody rang for
+LOOK_AROUND = 0.5  # seconds between looks at other workers: the jobs of a dead one wait for it
+TELL = 0.1  # seconds for which progress is gathered before it is told
+
+
+class Settings(NamedTuple):
+    """How a worker is to work."""
+
+    slots: int = 2
+    queues: tuple[str, ...] = ("*",)
+    projects: tuple[Project, ...] = ()  # whose tasks it runs; none: commands alone
+    say: Callable[[str], None] = print
+
+
+class _Said(NamedTuple):
+    """What one turn has for the store."""
+
+    reports: list[Report]
+    told: list[tuple[Claim, float, str | None]]
+    known: set[tuple[int, int]]
+    free: int
+    ahead: int
+
+
+class _Heard(NamedTuple):
+    """What the store answers."""
+
+    claims: list[Claim]
+    environments: Mapping[int, str | None]
+    orders: Orders
+
+
+class Worker:
+    def __init__(self, config: Config, settings: Settings) -> None:
+        self._config = config
+        self._settings = settings
+        self._places = Places(config.home)
+        self._store: Store = open_store(config)
+        self._store_id = self._store.id()
+        self._running: dict[int, CommandRun] = {}
+        self._reports: list[Report] = []
+        self._kept: list[Report] = []  # what neither store nor disk would take; the thread's own
+        self._pools: list[TaskPool] = []
+        self._told: dict[int, tuple[Claim, float, str | None]] = {}
+        self._seen: set[asyncio.Future[None]] = set()
+        self._wake = asyncio.Event()
+        self._draining = False
+        self._interrupted = False
+        self._telling = False
+        self._thread = ThreadPoolExecutor(1, "store")
+        self._mark: tuple[int, int] | None = None
+        self._due: int | None = None
+        self._own_environment = dict(os.environ)
+        self._doubtful = False  # a fault may have hidden from us what we hold
+
+    async def run(self) -> None:
+        """Work until drained."""
+        self._join()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._member.bell.fileno(), self._rung)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.interrupt, f"the worker got signal {number}")
+        try:
+            self._keep(self._look_after_others())
+            await self._warm()
+            while not self._done():
+                await self._turn()
+                if not self._done():
+                    await self._sleep()
+        finally:
+            loop.remove_reader(self._member.bell.fileno())
+            self._leave()
+
+    async def _warm(self) -> None:
+        """A worker imports all it needs before its first claim."""
+        import_all()
+        warm = asyncio.gather(*(pool.warm() for pool in self._pools))
+        while not (warm.done() or self._draining):
+            woken = asyncio.ensure_future(self._wake.wait())
+            await asyncio.wait((warm, woken), return_when="FIRST_COMPLETED")
+            woken.cancel()
+            self._wake.clear()
+        warm.cancel()
+
+    def drain(self) -> None:
+        """Take nothing new, finish what runs, then end."""
+        self._draining = True
+        self._wake.set()
+
+    def interrupt(self, reason: str) -> None:
+        """End now: what runs goes back unharmed."""
+        if self._interrupted:
+            return
+        self._interrupted = True
+        self.drain()
+        for run in self._running.values():
+            run.interrupt(reason)
+        for pool in self._pools:
+            pool.interrupt(reason)
+
+    def _done(self) -> bool:
+        return self._draining and not (self._held() or self._reports or self._kept)
+
+    def _held(self) -> int:
+        return len(self._running) + sum(map(len, self._pools))
+
+    # Coming and going
+
+    def _join(self) -> None:
+        slots, projects = self._settings.slots, self._settings.projects
+        self._member = Membership(self._store, self._places, slots)
+        self.id = self._member.id
+        kinds = ("command", "task") if projects else ("command",)
+        self._claimer = self._member.claimer(self._settings.queues, kinds)
+        self._pools = [
+            TaskPool(
+                project, self._config.home,
+                {**os.environ, "SVCQ_HOME": str(self._config.home)}, self._member.lock,
+                runners_marker(self._store_id, self.id),
+                self._config.jobs.max_payload, self._settings.slots, self._ended, self._progress,
+                self._settings.say,
+            )
+            for project in self._settings.projects
+        ]  # fmt: skip
+
+    def _leave(self) -> None:
+        for pool in self._pools:
+            pool.close()
+        self._member.leave(holds_jobs=bool(self._held() or self._reports or self._kept))
+        self._thread.shutdown()
+        self._store.close()
+
+    # One turn
+
+    async def _turn(self) -> None:
+        known = self._known() if self._doubtful else set()
+        said = _Said(self._reports, list(self._told.values()), known, *self._room())
+        self._reports, self._told = [], {}
+        loop = asyncio.get_running_loop()
+        try:
+            heard = await loop.run_in_executor(self._thread, self._speak, said)
+        except (SvcqError, OSError) as error:
+            self._doubtful = True
+            self._settings.say(str(error))
+            return
+        self._obey(heard.orders)
+        for claim in heard.claims:
+            self._begin(claim, heard.environments)
+        for pool in self._pools:
+            pool.pump()
+
+    def _known(self) -> set[tuple[int, int]]:
+        """(job, run) that this worker knows to be its own."""
+        commands = {(run.claim.id, run.claim.run) for run in self._running.values()}
+        return commands.union(*(pool.runs() for pool in self._pools))
+
+    def _obey(self, orders: Orders) -> None:
+        for job in orders.cancel:
+            if job in self._running:
+                self._running[job].cancel()
+            for pool in self._pools:
+                pool.cancel(job)
+        for job, run in self._running.items():
+            run.pause() if job in orders.pause else run.resume()
+        if orders.state == "draining":
+            self._draining = True
+        elif orders.state == "stopping":
+            self.interrupt("its worker was stopped")
+        elif orders.state == "ended":
+            self.interrupt("its worker was given up as lost")
+
+    def _room(self) -> tuple[int, int]:
+        """Free slots, and how many short tasks could be taken beyond them."""
+        if self._draining:
+            return 0, 0
+        busy = sum(pool.busy() for pool in self._pools)
+        free = self._settings.slots - len(self._running) - busy
+        return free, sum(pool.ahead() for pool in self._pools)
+
+    def _speak(self, said: _Said) -> _Heard:
+        """All that this turn has to say to the store, and to ask of it."""
+        store = self._store
+        with suppress(StoreError):  # progress is worth a try, and no more
+            for claim, fraction, note in said.told:
+                store.progress(claim, fraction, note)
+        if said.reports or self._kept:
+            self._report(said.reports)
+        spool.deliver(self._places.spool, store)
+        if self._doubtful:
+            self._give_back_unknown(said)
+        orders = store.orders(self.id)
+        self._mark = store.write_mark()
+        claims: list[Claim] = []
+        if orders.state == "running":
+            claims = self._claim(said.free, said.ahead)
+        self._due = store.next_due() if len(claims) < said.free else None
+        wanted = {claim.env for claim in claims if claim.env is not None}
+        environments = {env: store.environment(env) for env in wanted}
+        return _Heard(claims, environments, orders)
+
+    def _claim(self, free: int, ahead: int) -> list[Claim]:
+        claims = self._store.claim(self._claimer, free) if free > 0 else []
+        if ahead > 0:
+            claims += self._store.claim(self._claimer._replace(kinds=("task",)), ahead)
+        return claims
+
+    def _give_back_unknown(self, said: _Said) -> None:
+        """What the store says we hold, and we do not know of: a fault came between the two."""
+        known = said.known | {(report.job, report.run) for report in said.reports}
+        unknown = [held for held in self._store.runs_of(self.id) if held not in known]
+        outcome = interrupted("it was claimed, but a fault of the store kept it from starting")
+        self._store.finish([Report(job, run, self.id, outcome) for job, run in unknown])
+        self._doubtful = False
+
+    def _report(self, reports: Sequence[Report]) -> None:
+        """Write outcomes; where the store cannot take them, keep them on the disk, or in memory."""
+        reports = [*self._kept, *reports]
+        try:
+            self._store.finish(reports)
+            self._kept = []
+        except StoreError:
+            try:
+                spool.save(self._places.spool, reports)
+                self._kept = []
+            except OSError:
+                self._kept = reports
+            raise
+
+    def _begin(self, claim: Claim, environments: Mapping[int, str | None]) -> None:
+        policy = policy_of(self._config.jobs, claim.queue_options, claim.options)
+        if claim.task:
+            marker = marker_of(self._store_id, claim.id, claim.run)
+            self._pool_for(claim.task).begin(Call(claim, policy, marker))
+            return
+        run = CommandRun(
+            claim, policy, self._places, marker_of(self._store_id, claim.id, claim.run),
+            self._environment(claim, environments), self._config.jobs.max_payload,
+            lambda fraction, note: self._progress(claim, fraction, note), self._settings.say,
+        )  # fmt: skip
+        self._running[claim.id] = run
+        self._keep(self._see_through(run))
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        future = asyncio.ensure_future(work)
+        self._seen.add(future)  # the loop itself keeps only weak references
+        future.add_done_callback(self._seen.discard)
+
+    def _pool_for(self, task: str) -> TaskPool:
+        """The project that declares the task, or is likely to; else one that could not be asked."""
+        pools = self._pools
+        likely = [
+            *(pool for pool in pools if pool.knows(task)),
+            *(pool for pool in pools if pool.may_know(task)),
+            *(pool for pool in pools if pool.broken),
+        ]
+        return likely[0] if likely else pools[0]
+
+    async def _see_through(self, run: CommandRun) -> None:
+        try:
+            outcome = await run.run()
+        except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the worker)
+            outcome = failed(f"svcq itself failed: {type(error).__name__}: {error}")
+        self._ended(run.claim, outcome)
+
+    def _ended(self, claim: Claim, outcome: Outcome) -> None:
+        self._running.pop(claim.id, None)
+        self._reports.append(Report.of(claim, outcome))
+        self._wake.set()
+
+    def _progress(self, claim: Claim, fraction: float, note: str | None) -> None:
+        self._told[claim.id] = (claim, fraction, note)
+        if not self._telling:
+            self._telling = True
+            asyncio.get_running_loop().call_later(TELL, self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
+        self._wake.set()
+
+    def _environment(self, claim: Claim, environments: Mapping[int, str | None]) -> dict[str, str]:
+        kept = None if claim.env is None else environments.get(claim.env)
+        base: dict[str, str] = self._own_environment if kept is None else json.loads(kept)
+        return {**base, "SVCQ_HOME": self._config.directory}
+
+    # Sleep
+
+    def _rung(self) -> None:
+        self._member.bell.heard()
+        self._wake.set()
+
+    async def _sleep(self) -> None:
+        """Until rung, until something ended, until something is due; or a second at most."""
+        loop = asyncio.get_running_loop()
+        while not self._wake.is_set():
+            try:
+                await asyncio.wait_for(self._wake.wait(), self._patience())
+            except TimeoutError:
+                if await loop.run_in_executor(self._thread, self._news):
+                    break
+        self._wake.clear()
+
+    def _patience(self) -> float:
+        if self._due is None or self._draining:
+            return LOOK
+        return min(max((self._due - self._store.engine.clock()) / 1000, 0), LOOK)
+
+    def _news(self) -> bool:
+        """Whether something is due, or a writer that could not ring has written."""
+        with suppress(SvcqError):
+            self._due = self._store.next_due()
+            late = self._due is not None and self._due <= self._store.engine.clock()
+            return self._doubtful or late or self._store.write_mark() != self._mark
+        return True
+
+    async def _look_after_others(self) -> None:
+        """Take back the jobs of workers that died, however busy this one is."""
+        while True:
+            await asyncio.sleep(LOOK_AROUND)
+            try:
+                # Not in the thread of the store: killing what will not die takes its time.
+                await asyncio.to_thread(
+                    rescue_dead, self._store, self._places, self._settings.say, me=self.id
+                )
+            except (SvcqError, OSError) as error:
+                self._settings.say(str(error))
+
+
+def run_worker(config: Config, settings: Settings) -> None:
+    """Run one worker in this process until it is drained or told to end."""
+
+    async def main() -> None:
+        await Worker(config, settings).run()
+
+    asyncio.run(main())

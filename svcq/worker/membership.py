@@ -1,0 +1,59 @@
+"""Being a worker of a store: registered, alive by a lock, awake by a bell."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from svcq.errors import SvcqError
+from svcq.host import processes
+from svcq.host.bell import Bell
+from svcq.store import Claimer, Store, WorkerInfo
+from svcq.version import __version__
+from svcq.worker.places import Places
+
+_numbers = itertools.count(1)
+
+
+class Membership:
+    def __init__(self, store: Store, places: Places, slots: int) -> None:
+        places.prepare()
+        self._store = store
+        self._host = socket.gethostname()
+        pid = os.getpid()
+        # A process may hold several workers; each has a lock of its own, held before it is known.
+        born = f"{processes.process_born(pid)}-{next(_numbers)}"
+        self._lock_path = places.worker_lock(pid, born)
+        self.lock = processes.hold_lock(self._lock_path)
+        self.id = store.register(
+            WorkerInfo(self._host, pid, processes.boot_id(), born, slots, __version__)
+        )
+        bells = Path(store.bells)
+        bells.mkdir(mode=0o700, exist_ok=True)
+        self.bell = Bell(bells, str(self.id))
+
+    def claimer(self, queues: Sequence[str], kinds: Collection[str]) -> Claimer:
+        """Asks for jobs of these kinds, of the queues that one of these patterns fits."""
+
+        def serves(queue: str) -> bool:
+            return any(fnmatchcase(queue, pattern) for pattern in queues)
+
+        return Claimer(
+            self.id, host=self._host, serves=None if "*" in queues else serves, kinds=kinds
+        )
+
+    def leave(self, *, holds_jobs: bool = False) -> None:
+        """End; what it holds against its will is left to be rescued by others."""
+        self.bell.close()
+        if holds_jobs:
+            return
+        with suppress(SvcqError):
+            self._store.leave(self.id)
+        if self.lock is not None:
+            os.close(self.lock)
+        self._lock_path.unlink(missing_ok=True)

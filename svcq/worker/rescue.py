@@ -1,0 +1,99 @@
+"""Taking back the jobs of workers that died on this machine. Any worker, or the service, may do it.
+
+A worker lives as long as its lock file is locked, or, where its tasks have forked processes that
+keep it locked, as long as its own process lives. Before its jobs go back, the processes they
+started are dead: two scans in a row must find none.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from svcq.host import processes
+from svcq.jobs import Outcome, interrupted, lost
+from svcq.store import Store, Worker
+from svcq.worker import spool
+from svcq.worker.places import Places, marker_of, runners_marker
+from svcq.worker.trees import Tree
+
+
+class Rescued(NamedTuple):
+    worker: Worker
+    jobs: list[int]
+
+
+def rescue_dead(
+    store: Store,
+    places: Places,
+    say: Callable[[str], None],
+    *,
+    me: int | None = None,
+    killed: Collection[int] = (),
+) -> list[Rescued]:
+    """Find the dead workers of this machine and take back what they held.
+
+    `killed` are processes that were ended on purpose: their jobs count as interrupted.
+    """
+    here, boot = socket.gethostname(), processes.boot_id()
+    rescued = []
+    for worker in store.workers():
+        if worker.host != here or worker.id == me or worker.lease_until is not None:
+            continue
+        lock = places.worker_lock(worker.pid, worker.born or "")
+        if worker.boot == boot and _lives(store, worker, lock):
+            continue
+        # What it knew before it died counts for more than its death.
+        spool.deliver(places.spool, store)
+        if worker.boot == boot and not _end_trees(store, places, worker, say):
+            continue
+        jobs = store.rescue(worker.id, _outcome(worker, boot, killed))
+        lock.unlink(missing_ok=True)
+        rescued.append(Rescued(worker, jobs))
+    return rescued
+
+
+def _lives(store: Store, worker: Worker, lock: Path) -> bool:
+    if not processes.lock_is_held(lock):
+        return False
+    born, _, _ = (worker.born or "").partition("-")
+    if processes.process_born(worker.pid) == born:
+        return True
+    Tree(runners_marker(store.id(), worker.id), None, lock).kill(patience=1.0)
+    # Held still, it is by someone we cannot see: a worker in a container that shares the home.
+    return processes.lock_is_held(lock)
+
+
+def _end_trees(store: Store, places: Places, worker: Worker, say: Callable[[str], None]) -> bool:
+    """Whether every process of every job of the worker is gone."""
+    store_id = store.id()
+    Tree(runners_marker(store_id, worker.id), None, None).kill()
+    for job, run in store.runs_of(worker.id):
+        place = places.run(job, run)
+        tree = Tree(marker_of(store_id, job, run), _leader(place.leader), place.lock)
+        left = tree.kill()
+        if left:
+            pids = ", ".join(str(one.pid) for one in left)
+            say(f"Job {job} of dead worker {worker.id} waits: processes {pids} cannot be killed.")
+            return False
+        place.remove()
+    return True
+
+
+def _leader(path: Path) -> int | None:
+    """The first process of a run, if it still is that process."""
+    try:
+        pid, born = path.read_text().split()
+    except (OSError, ValueError):
+        return None
+    return int(pid) if processes.process_born(int(pid)) == born else None
+
+
+def _outcome(worker: Worker, boot: str, killed: Collection[int]) -> Outcome:
+    if worker.boot != boot:
+        return interrupted("the machine was restarted")
+    if worker.pid in killed:
+        return interrupted("its worker was stopped")
+    return lost(f"worker {worker.id} (pid {worker.pid}) died")

@@ -1,0 +1,497 @@
+"""Runs Python functions for a worker, in the interpreter of the project they belong to.
+
+One file of standard library code, started by its path, so that any Python from 3.9 on can run it.
+It speaks JSON, a line a batch, over a socket it inherits:
+
+    worker -> runner    {"hello": {...}}                       once, with what to import
+                        {"run": [[key, task, args, attempt, log, marker, job, run], ...]}
+                        {"cancel": [key, ...]}                 ends a coroutine; a function may look
+                        {"give_back": true}                    what has not been started yet
+    runner -> worker    {"ready": {"protocol", "python", "tasks": {name: is_async}}}
+                        {"failed": "why the project cannot be imported"}
+                        {"done": [[key, how, result, error, delay_ms, wrote, left], ...]}
+                        {"progress": [key, fraction, note]}
+                        {"returned": [key, ...]}               never started, as asked
+
+A plain runner holds one function at a time, whose output goes to its log by the file descriptors
+themselves; an async runner holds many coroutines, whose prints are told apart by their context,
+and whose processes are theirs to end. `left` says that a function has left processes behind.
+When the worker is gone, the socket closes and the runner ends at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import importlib
+import inspect
+import io
+import json
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
+
+PROTOCOL = 1
+FLUSH_AFTER = 0.002
+LONGEST_ERROR = 10_000
+
+current: contextvars.ContextVar[Any] = contextvars.ContextVar("svcq_runner_job")
+
+
+class Line:
+    """The socket to the worker: batches out, batches in."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.socket = socket.socket(fileno=descriptor)
+        self._lock = threading.Lock()
+        self._done: list[list[Any]] = []
+        self._flushed = time.monotonic()
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        with self.socket.makefile("rb", buffering=1 << 16) as file:
+            for line in file:
+                yield json.loads(line)
+
+    def send(self, message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        with self._lock:
+            self.socket.sendall(data)
+
+    def done(self, item: list[Any], *, more_to_come: bool) -> None:
+        """Tell how a call ended; with others, when many end at once."""
+        self._done.append(item)
+        if not more_to_come or time.monotonic() - self._flushed > FLUSH_AFTER:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._done:
+            done, self._done = self._done, []
+            self.send({"done": done})
+            self._flushed = time.monotonic()
+
+
+class RunningJob:
+    """What `svcq.current_job()` gives to a task."""
+
+    def __init__(self, line: Line, key: str, attempt: int, job: int, run: int) -> None:
+        self._line = line
+        self._key = key
+        self.id = job
+        self.run = run
+        self.attempt = attempt
+        self.cancelled = False
+        self.started = False
+
+    def progress(self, fraction: float, note: str | None = None) -> None:
+        self._line.send({"progress": [self._key, min(max(float(fraction), 0.0), 1.0), note]})
+
+
+class Unfit(Exception):
+    """A call that can never succeed here, however often it is tried."""
+
+
+class Project:
+    """The tasks that can be called here."""
+
+    def __init__(self, hello: dict[str, Any]) -> None:
+        sys.path[:0] = [path for path in hello["path"] if path not in sys.path]
+        self._max_result = hello["max_payload"]
+        self._found: dict[str, Callable[..., Any]] = {}
+        self._signatures: dict[str, inspect.Signature] = {}
+        for module in hello["import"]:
+            importlib.import_module(module)
+
+    def tasks(self) -> dict[str, bool]:
+        """The tasks known by name, and whether each is a coroutine function."""
+        known = {name: task.function for name, task in self._registry().items()}
+        return {name: inspect.iscoroutinefunction(function) for name, function in known.items()}
+
+    def _registry(self) -> dict[str, Any]:
+        module = sys.modules.get("svcq.tasks")
+        return {} if module is None else module.known_tasks()
+
+    def find(self, name: str) -> Callable[..., Any]:
+        found = self._found.get(name)
+        if found is None:
+            task = self._registry().get(name)
+            found = self._found[name] = self._by_path(name) if task is None else task.function
+        return found
+
+    def _by_path(self, name: str) -> Callable[..., Any]:
+        """A function that is no declared task, by its path."""
+        module, _, attribute = name.rpartition(".")
+        while module:
+            try:
+                found: Any = importlib.import_module(module)
+            except ModuleNotFoundError as error:
+                if error.name is None or not (module + ".").startswith(error.name + "."):
+                    raise
+                module, _, head = module.rpartition(".")
+                attribute = head + "." + attribute
+                continue
+            for part in attribute.split("."):
+                found = getattr(found, part)
+            function: Callable[..., Any] = getattr(found, "function", found)
+            return function
+        raise LookupError(name)
+
+    def bound(
+        self, name: str, text: str | None
+    ) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
+        """The function and its arguments; Unfit where they do not fit."""
+        try:
+            function = self.find(name)
+        except (LookupError, AttributeError, ImportError) as error:
+            raise Unfit(
+                f"No task is named {name!r} in this project ({error}): "
+                "import the module that defines it."
+            ) from None
+        args, kwargs = json.loads(text) if text else ([], {})
+        signature = self._signatures.get(name)
+        if signature is None:
+            signature = self._signatures[name] = inspect.signature(function)
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise Unfit(f"The arguments do not fit {name}{signature} ({error}).") from None
+        return function, args, kwargs
+
+    def result(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        if len(text) > self._max_result:
+            raise ValueError(
+                f"The result takes {len(text):,} bytes, over the limit of {self._max_result:,}: "
+                "write it to a file."
+            )
+        return text
+
+
+def outcome(error: Any) -> tuple[str, str | None, int | None]:
+    """How a call that raised ended: how, error, delay."""
+    kind = getattr(error, "svcq_outcome", None)
+    if isinstance(error, Unfit):
+        return "rejected", describe(error), None
+    if kind == "retry":
+        return "failed", describe(error), error.delay_ms
+    if kind == "reject":
+        return "rejected", describe(error.reason), None
+    if kind == "snooze":
+        return "snoozed", None, error.delay_ms
+    with contextlib.suppress(Exception):  # a full disk, or an error that cannot be shown
+        traceback.print_exception(type(error), error, error.__traceback__)
+    said = describe(error)
+    return "failed", f"{type(error).__name__}: {said}" if said else type(error).__name__, None
+
+
+def describe(error: Any) -> str:
+    try:
+        return str(error)[:LONGEST_ERROR]
+    except Exception:  # noqa: BLE001 (it is the task's own code that says how to show it)
+        return "an error that cannot be shown"
+
+
+def announce(job: RunningJob) -> None:
+    """Let svcq.current_job() find the job, where svcq is installed."""
+    current.set(job)
+    tasks = sys.modules.get("svcq.tasks")
+    if tasks is not None:
+        tasks.running_job.set(job)
+
+
+class PlainRunner:
+    """One function at a time, in the main thread; the socket is read in another."""
+
+    def __init__(self, line: Line, project: Project) -> None:
+        self._line = line
+        self._project = project
+        self._waiting: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        self._job: tuple[str, RunningJob] | None = None
+        self._quiet = os.dup(1), os.dup(2)
+
+    def serve(self, messages: Iterator[dict[str, Any]]) -> None:
+        threading.Thread(target=self._read, args=(messages,), daemon=True).start()
+        while True:
+            item = self._waiting.get()
+            done = self._call(*item)
+            self._line.done(done, more_to_come=not self._waiting.empty())
+
+    def _read(self, messages: Iterator[dict[str, Any]]) -> None:
+        try:
+            for message in messages:
+                for item in message.get("run", ()):
+                    self._waiting.put(item)
+                if "cancel" in message:
+                    self._cancel(set(message["cancel"]))
+                if "give_back" in message:
+                    self._give_back(lambda _: True)
+        finally:
+            os._exit(1)  # the worker is gone: so is whoever would want the result
+
+    def _cancel(self, keys: set[str]) -> None:
+        job = self._job
+        if job is not None and job[0] in keys:
+            job[1].cancelled = True
+        self._give_back(keys.__contains__)
+
+    def _give_back(self, wanted: Callable[[str], bool]) -> None:
+        returned, kept = [], []
+        try:
+            while True:
+                item = self._waiting.get_nowait()
+                if wanted(item[0]):
+                    returned.append(item[0])
+                else:
+                    kept.append(item)
+        except queue.Empty:
+            pass
+        for item in kept:  # nobody else puts any in: they stay in order
+            self._waiting.put(item)
+        self._line.send({"returned": returned})
+
+    def _call(
+        self,
+        key: str,
+        name: str,
+        text: str | None,
+        attempt: int,
+        log: str,
+        marker: str,
+        job: int,
+        run: int,
+    ) -> list[Any]:
+        try:
+            output = open_log(log)
+        except OSError as wrong:
+            why = f"its log cannot be written ({wrong})"
+            return [key, "failed", None, why, None, False, False]
+        os.environ["SVCQ_JOB"], os.environ["SVCQ_RUN"] = str(job), marker
+        running = RunningJob(self._line, key, attempt, job, run)
+        self._job = (key, running)
+        announce(running)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        how, result, error, delay = "completed", None, None, None
+        try:
+            function, args, kwargs = self._project.bound(name, text)
+            value = function(*args, **kwargs)
+            if inspect.iscoroutine(value):
+                value = asyncio.run(value)
+            result = self._project.result(value)
+        except BaseException as raised:  # noqa: BLE001 (whatever a task raises is its failure)
+            how, error, delay = outcome(raised)
+        self._job = None
+        settle_output()
+        wrote = os.fstat(output).st_size > 0
+        os.dup2(self._quiet[0], 1)
+        os.dup2(self._quiet[1], 2)
+        os.close(output)
+        if not wrote:
+            forget_log(log)
+        return [key, how, result, error, delay, wrote, how != "completed" and has_children()]
+
+
+def has_children() -> bool:
+    """Whether any process that this one started still runs, or was not waited for."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (ChildProcessError, AttributeError):  # there is no such question on Windows
+        return False
+    return True
+
+
+def settle_output() -> None:
+    """Put the streams in order for the next task; this one may have closed or replaced them."""
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        with contextlib.suppress(Exception):  # a full disk, or what is no stream at all
+            getattr(sys, name).flush()
+        usual = getattr(sys, f"__{name}__")
+        if usual is None or usual.closed:
+            usual = io.TextIOWrapper(
+                io.FileIO(descriptor, "w", closefd=False),
+                errors="backslashreplace",
+                line_buffering=True,
+            )
+            setattr(sys, f"__{name}__", usual)
+        setattr(sys, name, usual)
+
+
+def forget_log(path: str) -> None:
+    with contextlib.suppress(OSError):  # its folder may be gone
+        os.unlink(path)
+
+
+class AsyncRunner:
+    """Many coroutines at once, in one event loop."""
+
+    def __init__(self, line: Line, project: Project) -> None:
+        self._line = line
+        self._project = project
+        self._jobs: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, RunningJob] = {}
+        self._ended: list[list[Any]] = []
+
+    def serve(self, messages: Iterator[dict[str, Any]]) -> None:
+        asyncio.run(self._serve(messages))
+
+    async def _serve(self, messages: Iterator[dict[str, Any]]) -> None:
+        self._loop = asyncio.get_running_loop()
+        sys.stdout = ByContext(sys.stdout)
+        sys.stderr = ByContext(sys.stderr)
+        threading.Thread(target=self._read, args=(messages,), daemon=True).start()
+        await self._loop.create_future()
+
+    def _read(self, messages: Iterator[dict[str, Any]]) -> None:
+        try:
+            for message in messages:
+                self._loop.call_soon_threadsafe(self._take, message)
+        finally:
+            os._exit(1)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        for key, name, text, attempt, log, _, job, run in message.get("run", ()):
+            running = self._running[key] = RunningJob(self._line, key, attempt, job, run)
+            self._jobs[key] = self._loop.create_task(self._call(running, key, name, text, log))
+        for key in message.get("cancel", ()):
+            self._cancel(key)
+        if "give_back" in message:
+            self._line.send({"returned": []})
+
+    def _cancel(self, key: str) -> None:
+        running = self._running.get(key)
+        if running is not None:
+            running.cancelled = True
+            if running.started:  # before that there is nobody to hear it
+                self._jobs[key].cancel()
+
+    async def _call(
+        self, running: RunningJob, key: str, name: str, text: str | None, log: str
+    ) -> None:
+        how, result, error, delay = "completed", None, None, None
+        running.started = True
+        output = LazyLog(log)
+        current_output.set(output)
+        announce(running)
+        try:
+            if running.cancelled:
+                raise asyncio.CancelledError  # noqa: TRY301 (as if it had been heard)
+            function, args, kwargs = self._project.bound(name, text)
+            value = function(*args, **kwargs)
+            if inspect.iscoroutine(value):
+                value = await value
+            result = self._project.result(value)
+        except BaseException as raised:  # noqa: BLE001 (whatever a task raises is its failure)
+            if running.cancelled and isinstance(raised, asyncio.CancelledError):
+                how = "cancelled"
+            else:
+                how, error, delay = outcome(raised)
+        del self._jobs[key], self._running[key]
+        wrote = output.close()
+        if not self._ended:
+            self._loop.call_soon(self._flush)
+        self._ended.append([key, how, result, error, delay, wrote, False])
+
+    def _flush(self) -> None:
+        ended, self._ended = self._ended, []
+        self._line.send({"done": ended})
+
+
+current_output: contextvars.ContextVar[Any] = contextvars.ContextVar("svcq_runner_output")
+
+
+class LazyLog:
+    """A log that is there once something was written to it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+
+    def write(self, text: str) -> int:
+        if self._file is None:
+            log = open_log(self._path)
+            self._file = open(log, "w", encoding="utf-8", errors="replace")  # noqa: SIM115
+        self._file.write(text)
+        self._file.flush()
+        return len(text)
+
+    def close(self) -> bool:
+        if self._file is None:
+            return False
+        with contextlib.suppress(OSError):
+            self._file.close()
+        return True
+
+
+class ByContext(io.TextIOBase):
+    """Prints of a coroutine go to its own log; all others where they went before."""
+
+    def __init__(self, otherwise: TextIO) -> None:
+        self._otherwise = otherwise
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        return int(current_output.get(self._otherwise).write(text))
+
+    def flush(self) -> None:
+        self._otherwise.flush()
+
+    def fileno(self) -> int:
+        return self._otherwise.fileno()
+
+
+def open_log(path: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        return os.open(path, flags, 0o600)
+
+
+def die_with_worker(worker: int) -> None:
+    """Where the system can do it: even a runner stuck in foreign code ends with its worker."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+        if os.getppid() != worker:  # it was gone before we could ask
+            os._exit(1)
+    except (ImportError, OSError, AttributeError, TypeError):
+        pass
+
+
+def main() -> None:
+    die_with_worker(int(sys.argv[2]))
+    line = Line(int(sys.argv[1]))
+    messages = line.read()
+    hello = next(messages)["hello"]
+    # The folder of this file must not shadow modules of the project.
+    sys.path[:] = [path for path in sys.path if path != os.path.dirname(os.path.abspath(__file__))]
+    try:
+        project = Project(hello)
+    except BaseException as error:  # noqa: BLE001 (a module may do anything when imported)
+        traceback.print_exc()
+        line.send({"failed": f"{type(error).__name__}: {error}"})
+        return
+    # What a task prints is in its log at once, and stays there if the process dies.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    line.send({"ready": {"protocol": PROTOCOL, "python": version, "tasks": project.tasks()}})
+    runner = AsyncRunner if hello["mode"] == "async" else PlainRunner
+    runner(line, project).serve(messages)
+
+
+if __name__ == "__main__":
+    main()

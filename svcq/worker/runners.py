@@ -1,0 +1,123 @@
+"""Runner processes, seen from the worker: started, fed, watched, replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from svcq.config import Project
+from svcq.host import processes
+from svcq.worker.trees import Tree
+
+RUNNER = Path(__file__).with_name("runner.py")
+PROTOCOL = 1
+LAST_WORDS = 1.0  # seconds between the end of a runner and the end of its socket
+
+
+class Runner(asyncio.Protocol):
+    """One runner process and the calls it holds, by key."""
+
+    def __init__(
+        self, project: Project, mode: str, marker: str, on_message: Callable[[Runner, Any], None]
+    ) -> None:
+        self.project = project
+        self.mode = mode
+        self.ready = False
+        self.was_ready = False
+        self.doomed = False  # we have begun to kill it
+        self._marker = marker
+        self._cut = asyncio.Event()
+        self.keys: dict[str, None] = {}  # in the order in which they were sent
+        self._on_message = on_message
+        self._rest = b""
+        self._transport: asyncio.Transport | None = None
+        self.child: processes.Child | None = None
+
+    async def start(
+        self, env: Mapping[str, str], log: Path, worker_lock: int | None, max_payload: int
+    ) -> None:
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        ours, theirs = socket.socketpair()
+        inherit = [theirs.fileno()]
+        if worker_lock is not None:
+            # Whoever has it open is one of ours: so are found those that a task forks.
+            inherit.append(worker_lock)
+        try:
+            self.child = processes.start_child(
+                [self.project.python, str(RUNNER), str(theirs.fileno()), str(os.getpid())],
+                cwd=self.project.path[0] if self.project.path else None,
+                env={**env, processes.MARKER: self._marker},
+                output=output,
+                inherit=inherit,
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            os.close(output)
+            theirs.close()
+        self._tree = Tree(self._marker, self.child.pid, None)
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
+        self.send(
+            {
+                "hello": {
+                    "protocol": PROTOCOL,
+                    "mode": self.mode,
+                    "path": self.project.path,
+                    "import": self.project.imports,
+                    "max_payload": max_payload,
+                }
+            }
+        )
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        if self._transport is not None:
+            self._transport.write(json.dumps(message).encode() + b"\n")
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._on_message(self, json.loads(line))
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._transport = None
+        self.ready = False
+        self._cut.set()
+
+    async def ended(self) -> processes.Exit:
+        """The end of the process, when all that it said has been heard.
+
+        Either may come without the other: what a task forks keeps the socket open, and a task
+        may close it.
+        """
+        assert self.child is not None
+        ending = asyncio.ensure_future(self.child.wait())
+        cut = asyncio.ensure_future(self._cut.wait())
+        await asyncio.wait((ending, cut), return_when="FIRST_COMPLETED")
+        await asyncio.wait((ending, cut), timeout=LAST_WORDS)
+        cut.cancel()
+        self.ready = False
+        if not ending.done():
+            await asyncio.to_thread(self.kill, ())
+        return await ending
+
+    def kill(self, markers: Iterable[str]) -> None:
+        """End it with whatever its calls have started."""
+        self._tree.kill()
+        for marker in markers:
+            Tree(marker, None, None).kill()
+
+    def memory(self) -> int:
+        """The bytes that it and its children have in use."""
+        return processes.resident_bytes(self._tree.look())
+
+    def close(self) -> None:
+        """Let it end by itself: its socket closes."""
+        if self._transport is not None:
+            self._transport.close()

@@ -1,0 +1,481 @@
+"""Tasks of a worker: which runner calls which, and what becomes of a call whose runner dies.
+
+A plain runner takes one call at a time. When calls are short it is sent some ahead, so that they
+are claimed and reported many at a time; as soon as one takes longer, the others are given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+from svcq.config import Project
+from svcq.errors import InvalidArguments
+from svcq.jobs import (
+    Claim,
+    How,
+    Outcome,
+    cancelled,
+    completed,
+    failed,
+    interrupted,
+    rejected,
+    snoozed,
+    timed_out,
+)
+from svcq.logs import drop_middle, log_file, tail
+from svcq.policy import Policy, encode_json
+from svcq.times import format_duration
+from svcq.worker.runners import PROTOCOL, Runner
+from svcq.worker.trees import Tree
+
+SHORT = 0.005  # seconds: a call this short is worth sending ahead
+LONG = 0.05  # seconds after which calls behind a running one go elsewhere
+AHEAD = 0.02  # seconds of work that a runner may have before it
+LOOK = 1.0  # seconds between looks at output and memory
+TRY_AGAIN = 5.0  # seconds after which a project that could not be imported is tried once more
+LONGEST_IMPORT = 300.0
+
+_numbers = itertools.count(1)  # of runners, those of all projects
+
+
+class Call:
+    """One run of a task."""
+
+    def __init__(self, claim: Claim, policy: Policy, marker: str) -> None:
+        self.claim = claim
+        self.policy = policy
+        self.marker = marker
+        self.key = f"{claim.id}.{claim.run}"
+        self.claimed = time.monotonic()
+        self.began: float | None = None
+        self.ending: Outcome | None = None  # what it will be when its runner is killed
+        self.asked_at: float | None = None  # when it was asked to end
+
+
+class TaskPool:
+    def __init__(
+        self,
+        project: Project,
+        home: Path,
+        env: Mapping[str, str],
+        worker_lock: int | None,
+        marker: str,
+        max_payload: int,
+        slots: int,
+        on_end: Callable[[Claim, Outcome], None],
+        on_progress: Callable[[Claim, float, str | None], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self._project = project
+        self._home = home
+        self._env = env
+        self._worker_lock = worker_lock
+        self._marker = marker  # what those of its runners begin with
+        self._max_payload = max_payload
+        self._slots = slots
+        self._on_end = on_end
+        self._on_progress = on_progress
+        self._say = say
+        self._calls: dict[str, Call] = {}
+        self._waiting: deque[Call] = deque()
+        self._runners: list[Runner] = []
+        self._async: Runner | None = None
+        self._is_async: dict[str, bool] = {}
+        self._broken: str | None = None
+        self._broken_at = 0.0
+        self._looked = 0.0
+        self._warmed = asyncio.Event()
+        self._usual = 1.0  # seconds a plain call has lately taken
+        self._watch: asyncio.TimerHandle | None = None
+        self._background: set[asyncio.Future[None]] = set()
+
+    # What the worker asks
+
+    async def warm(self) -> None:
+        """Until a first runner has imported the project, or cannot."""
+        self._runners.append(self._make("plain"))
+        await self._warmed.wait()
+
+    def knows(self, task: str) -> bool:
+        return task in self._is_async
+
+    def may_know(self, task: str) -> bool:
+        """Whether the task's path leads into a module of the project; it may lack svcq, and then
+        declares none."""
+        return any(task.startswith(f"{module}.") for module in self._project.imports)
+
+    @property
+    def broken(self) -> bool:
+        return self._broken is not None
+
+    def runs(self) -> list[tuple[int, int]]:
+        """(job, run) that it has."""
+        return [(call.claim.id, call.claim.run) for call in self._calls.values()]
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def busy(self) -> int:
+        """How many slots the calls take: one each, but those sent ahead share their runner's."""
+        plain = sum(1 for runner in self._runners if runner.keys)
+        return min(len(self._calls), plain + len(self._waiting) + self._async_calls())
+
+    def ahead(self) -> int:
+        """How many short calls could be claimed beyond the free slots."""
+        if self._usual > SHORT or not self._runners:
+            return 0
+        each = min(50, int(AHEAD / max(self._usual, 0.0001)))
+        return max(len(self._runners) * each - len(self._calls), 0)
+
+    def begin(self, call: Call) -> None:
+        self._calls[call.key] = call
+        self._waiting.append(call)
+
+    def pump(self) -> None:
+        """Give waiting calls to runners, and make runners where they lack."""
+        if self._broken is not None and self._waiting:
+            if time.monotonic() - self._broken_at < TRY_AGAIN:
+                self._give_up_waiting(self._broken)
+                return
+            self._broken = None  # someone may have repaired it
+        batches: dict[Runner, list[Call]] = {}
+        while self._waiting:
+            runner = self._runner_for(self._waiting[0])
+            if runner is None:
+                break
+            call = self._waiting.popleft()
+            runner.keys[call.key] = None
+            batches.setdefault(runner, []).append(call)
+        for runner, calls in batches.items():
+            now = time.monotonic()
+            if runner.mode == "async" or len(runner.keys) == len(calls):
+                for call in calls if runner.mode == "async" else calls[:1]:
+                    call.began = now
+            runner.send({"run": [self._item(call) for call in calls]})
+        if self._calls and self._watch is None:
+            self._watch = asyncio.get_running_loop().call_later(LONG, self._look)
+
+    def _give_up_waiting(self, reason: str) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for call in waiting:
+            self._finish(call, failed(reason))
+
+    def cancel(self, job: int) -> None:
+        for call in self._of_job(job):
+            self._ask_to_end(call, cancelled())
+
+    def interrupt(self, reason: str) -> None:
+        for call in list(self._calls.values()):
+            self._ask_to_end(call, interrupted(reason))
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        for runner in self._all():
+            runner.close()
+
+    # Runners
+
+    def _all(self) -> list[Runner]:
+        return [*self._runners, *([self._async] if self._async is not None else [])]
+
+    def _async_calls(self) -> int:
+        return 0 if self._async is None else len(self._async.keys)
+
+    def _runner_for(self, call: Call) -> Runner | None:
+        """One with room; None while one is being made or all are busy."""
+        if self._is_async.get(call.claim.task):
+            if self._async is None:
+                self._async = self._make("async")
+            has_room = self._async.ready and len(self._async.keys) < self._slots
+            return self._async if has_room else None
+        ready = [runner for runner in self._runners if runner.ready]
+        limit = 1 + (min(50, int(AHEAD / max(self._usual, 0.0001))) if self._usual < SHORT else 0)
+        least = min(ready, key=lambda runner: len(runner.keys), default=None)
+        if least is not None and len(least.keys) < limit:
+            return least
+        # Not all at once: when calls turn out to be short, few runners are enough.
+        starting = len(self._runners) - len(ready)
+        if len(self._runners) < self._slots and starting < (os.cpu_count() or 1):
+            self._runners.append(self._make("plain"))
+        return None
+
+    def _make(self, mode: str) -> Runner:
+        runner = Runner(self._project, mode, f"{self._marker}{next(_numbers)}.", self._hear)
+        self._keep(self._see_through(runner))
+        return runner
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        future = asyncio.ensure_future(work)
+        self._background.add(future)  # the loop itself keeps only weak references
+        future.add_done_callback(self._background.discard)
+
+    async def _see_through(self, runner: Runner) -> None:
+        log = self._home / "logs" / f"runner-{self._project.name}.log"
+        try:
+            await runner.start(self._env, log, self._worker_lock, self._max_payload)
+        except OSError as error:
+            self._drop(runner)
+            self._break(f"the interpreter {self._project.python} cannot be started ({error})")
+            return
+        import_limit = asyncio.get_running_loop().call_later(
+            LONGEST_IMPORT, self._kill_unless_ready, runner
+        )
+        exit_ = await runner.ended()
+        import_limit.cancel()
+        await asyncio.to_thread(runner.kill, self._markers(runner))
+        self._bury(runner, exit_.code)
+
+    def _kill_unless_ready(self, runner: Runner) -> None:
+        if not runner.ready:
+            self._kill(runner)
+
+    def _item(self, call: Call) -> list[Any]:
+        claim = call.claim
+        log = str(log_file(self._home, claim.id, claim.run))
+        return [call.key, claim.task, claim.args, claim.failures + 1, log, call.marker, claim.id,
+                claim.run]  # fmt: skip
+
+    # What runners say
+
+    def _hear(self, runner: Runner, message: Any) -> None:
+        if "done" in message:
+            self._hear_done(runner, message["done"])
+        elif "ready" in message:
+            self._hear_ready(runner, message["ready"])
+        elif "progress" in message:
+            key, fraction, note = message["progress"]
+            if key in self._calls:
+                note = None if note is None else clean(note)[:1000]
+                self._on_progress(self._calls[key].claim, fraction, note)
+        elif "returned" in message:
+            for key in message["returned"]:
+                runner.keys.pop(key, None)
+                self._return(key)
+        elif "failed" in message:
+            self._break(f"the project {self._project.name} cannot be imported: {message['failed']}")
+
+    def _hear_ready(self, runner: Runner, ready: Mapping[str, Any]) -> None:
+        if ready["protocol"] != PROTOCOL:
+            self._break(f"the runner of {self._project.name} speaks another protocol")
+            return
+        self._is_async.update(ready["tasks"])
+        runner.ready = runner.was_ready = True
+        self._broken = None
+        self._warmed.set()
+        self.pump()
+
+    def _hear_done(self, runner: Runner, done: list[list[Any]]) -> None:
+        now = time.monotonic()
+        first = self._first(runner)
+        began = None if first is None else first.began
+        for key, how, result, error, delay_ms, wrote, left in done:
+            call = self._calls.get(key)
+            runner.keys.pop(key, None)
+            if call is None:
+                continue
+            outcome = _outcome(self._home, call, how, result, error, delay_ms, wrote)
+            if left:
+                self._keep(self._finish_alone(call, outcome))
+            else:
+                self._finish(call, outcome)
+        if runner.mode == "plain":
+            if began is not None:
+                self._usual += ((now - began) / len(done) - self._usual) * 0.3
+            first = self._first(runner)
+            if first is not None:
+                first.began = now
+        self.pump()
+
+    async def _finish_alone(self, call: Call, outcome: Outcome) -> None:
+        """What it has left behind must not meet its next run."""
+        await asyncio.to_thread(Tree(call.marker, None, None).kill)
+        self._finish(call, outcome)
+
+    def _first(self, runner: Runner) -> Call | None:
+        return self._calls.get(next(iter(runner.keys), ""))
+
+    def _return(self, key: str) -> None:
+        """Not started, so nothing failed: it waits again, for anyone."""
+        call = self._calls.get(key)
+        if call is not None:
+            self._finish(call, snoozed(0))
+
+    def _finish(self, call: Call, outcome: Outcome) -> None:
+        del self._calls[call.key]
+        if call.ending is not None and outcome.how is not How.COMPLETED:
+            outcome = call.ending._replace(tail=outcome.tail)
+        self._on_end(call.claim, outcome)
+
+    def _break(self, reason: str) -> None:
+        self._say(f"Tasks cannot run: {reason}.")
+        self._broken = reason
+        self._broken_at = time.monotonic()
+        self._warmed.set()
+        self.pump()
+
+    # When a call takes too long, is to end, or took its runner with it
+
+    def _look(self) -> None:
+        self._watch = None
+        now = time.monotonic()
+        thorough = now - self._looked > LOOK
+        if thorough:
+            self._looked = now
+        for runner in self._all():
+            running = list(runner.keys) if runner.mode == "async" else list(runner.keys)[:1]
+            for key in running:
+                call = self._calls.get(key)
+                if call is not None and call.began is not None:
+                    self._look_at(runner, call, now - call.began)
+                    if thorough:
+                        self._look_at_usage(runner, call)
+        self._give_back_surplus(now)
+        if self._calls:
+            self._watch = asyncio.get_running_loop().call_later(LONG, self._look)
+
+    def _look_at(self, runner: Runner, call: Call, took: float) -> None:
+        if runner.mode == "plain" and len(runner.keys) > 1 and took > LONG:
+            self._usual = max(self._usual, took)
+            runner.send({"give_back": True})
+        limit = call.policy.timeout
+        if limit is not None and call.ending is None and took > limit / 1000:
+            self._ask_to_end(
+                call, timed_out(f"ran longer than its timeout of {format_duration(limit)}")
+            )
+        if (
+            call.asked_at is not None
+            and time.monotonic() - call.asked_at > call.policy.grace / 1000
+        ):
+            self._kill(runner)
+
+    def _look_at_usage(self, runner: Runner, call: Call) -> None:
+        memory, max_output = call.policy.memory, call.policy.max_output
+        if max_output is not None:
+            size = drop_middle(log_file(self._home, call.claim.id, call.claim.run), max_output)
+            if size > max_output and call.policy.when_over == "end":
+                self._end_at_once(
+                    runner, call, f"wrote {size:,} bytes of output, over its {max_output:,}"
+                )
+        if memory is not None and (used := runner.memory()) > memory:
+            self._end_at_once(
+                runner, call, f"used {used >> 20:,} MiB of memory, over its {memory >> 20:,}"
+            )
+
+    def _give_back_surplus(self, now: float) -> None:
+        """What was claimed because calls were short, and is not, can run elsewhere."""
+        room = self._slots - sum(1 for runner in self._runners if runner.keys)
+        room -= self._async_calls()
+        surplus = len(self._waiting) - max(room, 0)
+        if surplus > 0 and now - self._waiting[-1].claimed > LONG:
+            self._usual = max(self._usual, LONG)
+            for _ in range(surplus):
+                self._return(self._waiting.pop().key)
+
+    def _end_at_once(self, runner: Runner, call: Call, error: str) -> None:
+        if call.ending is None:
+            call.ending = failed(error)
+            self._kill(runner)
+
+    def _ask_to_end(self, call: Call, ending: Outcome) -> None:
+        if call.ending is not None:
+            return
+        call.ending = ending
+        call.asked_at = time.monotonic()
+        if call in self._waiting:
+            self._waiting.remove(call)
+            self._finish(call, ending)
+            return
+        for runner in self._all():
+            if call.key in runner.keys:
+                runner.send({"cancel": [call.key]})
+
+    def _kill(self, runner: Runner) -> None:
+        if not runner.doomed:
+            runner.doomed = True
+            markers = self._markers(runner)
+            self._keep(asyncio.to_thread(runner.kill, markers))
+
+    def _markers(self, runner: Runner) -> list[str]:
+        return [self._calls[key].marker for key in runner.keys if key in self._calls]
+
+    def _bury(self, runner: Runner, code: int) -> None:
+        """It took the calls it was running along; those it had not begun wait again."""
+        self._drop(runner)
+        said = f"signal {-code}" if code < 0 else f"exit code {code}"
+        for index, key in enumerate(list(runner.keys)):
+            call = self._calls.get(key)
+            if call is None:
+                continue
+            if runner.mode == "plain" and index > 0:
+                self._return(key)
+            elif runner.doomed and call.ending is None:
+                # It was killed for the sake of another.
+                self._finish(call, interrupted("another task took its process along"))
+            else:
+                log = log_file(self._home, call.claim.id, call.claim.run)
+                self._finish(call, failed(f"its process ended with {said}", tail=tail(log)))
+        if not runner.was_ready and self._broken is None:
+            self._break(
+                f"the process of project {self._project.name} ({self._project.python}) ended with "
+                f"{said} before it had imported all; see logs/runner-{self._project.name}.log"
+            )
+        self.pump()
+
+    def _drop(self, runner: Runner) -> None:
+        if runner is self._async:
+            self._async = None
+        elif runner in self._runners:
+            self._runners.remove(runner)
+
+    def _of_job(self, job: int) -> list[Call]:
+        return [call for call in self._calls.values() if call.claim.id == job]
+
+
+def _outcome(
+    home: Path, call: Call, how: str, result: Any, error: Any, delay_ms: Any, wrote: bool
+) -> Outcome:
+    """A runner's words as an outcome; text is cleaned, since a task can say anything."""
+    end = tail(log_file(home, call.claim.id, call.claim.run)) if wrote else None
+    text = clean(error)
+    match how:
+        case "completed":
+            return completed(result, tail=end) if storable(result) else failed(_NO_TEXT, tail=end)
+        case "rejected":
+            return rejected(text, tail=end)
+        case "snoozed":
+            return snoozed(delay_ms or 0, tail=end)
+        case "cancelled":
+            return cancelled(tail=end)
+        case _:
+            return failed(text, delay_ms=delay_ms, tail=end)
+
+
+_NO_TEXT = (
+    "The result contains a NUL or a lone surrogate, which is no text: "
+    "decode the bytes properly or return base64."
+)
+
+
+def storable(result: str | None) -> bool:
+    """Whether every engine can keep the JSON of a runner, which escapes all that is not ASCII."""
+    if result is None or "\\u" not in result:
+        return True
+    try:
+        encode_json(json.loads(result), "contents of the result", len(result))
+    except InvalidArguments:
+        return False
+    return True
+
+
+def clean(text: Any) -> str:
+    """Text as every engine can keep it: a task can say anything."""
+    return str(text).replace("\0", "").encode("utf-8", "replace").decode()

@@ -1,0 +1,67 @@
+"""Ending a tree of processes: asked first, then killed, and gone for certain before we go on."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+from svcq.host import processes
+
+_FIRST_LOOK = 0.02
+_LONGEST_LOOK = 0.2
+
+
+class Tree:
+    """The processes of one run, found anew at each look: they come and go."""
+
+    def __init__(self, marker: str, session: int | None, lock: Path | None) -> None:
+        self._marker = marker
+        self._session = session
+        self._lock = lock
+        self._known: list[processes.Seen] = []
+
+    def look(self) -> list[processes.Seen]:
+        self._known = processes.tree_of(
+            self._marker, session=self._session, lock=self._lock, known=self._known
+        )
+        return self._known
+
+    def signal(self, number: int) -> int:
+        """Send a signal to all of it; how many there were."""
+        found = self.look()
+        processes.signal_tree(found, number)
+        return len(found)
+
+    def kill(self, patience: float = 10.0) -> list[processes.Seen]:
+        """Kill until two looks in a row find nothing; who is left when patience runs out."""
+        deadline = time.monotonic() + patience
+        clean = 0
+        while clean < 2:
+            found = self.look()
+            clean = 0 if found or self._is_locked() else clean + 1
+            if clean:
+                continue
+            if time.monotonic() > deadline:
+                return found
+            processes.signal_tree(found, signal.SIGKILL)
+            time.sleep(_FIRST_LOOK)
+        return []
+
+    def _is_locked(self) -> bool:
+        """Someone is there, even if a look has missed it."""
+        return self._lock is not None and processes.lock_is_held(self._lock)
+
+    async def end(self, grace: float) -> list[processes.Seen]:
+        """Ask it to end, wait for `grace` seconds, then kill; who could not be killed."""
+        deadline = time.monotonic() + grace
+        found = await asyncio.to_thread(self.look)
+        processes.signal_tree(found, signal.SIGTERM)
+        processes.signal_tree(found, signal.SIGCONT)  # a stopped process would not hear it
+        nap = _FIRST_LOOK
+        while found and time.monotonic() < deadline:
+            await asyncio.sleep(min(nap, max(deadline - time.monotonic(), 0)))
+            nap = min(nap * 1.5, _LONGEST_LOOK)
+            found = await asyncio.to_thread(self.look)
+        return await asyncio.to_thread(self.kill)
