@@ -1,0 +1,200 @@
+"""The command line: each command parses, calls the client, prints.
+
+`COMMANDS` is the whole list. Only the module of the command that runs is imported; `svcq --help`
+imports none. A module has `PARSERS`: for each of its commands a function that adds the arguments
+to a parser and says, with `set_defaults(run=...)`, which function runs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from svcq.errors import SvcqError, WaitTimeout
+from svcq.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from svcq.cli.parser import Parser
+
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Queueing": {
+        "add": ("add", "queue a command or a task"),
+        "enqueue": ("enqueue", "queue jobs given as JSON: one object, or a file of them"),
+    },
+    "Watching": {
+        "list": ("look", "list jobs"),
+        "show": ("look", "show a job with its runs"),
+        "why": ("why", "say why a job is where it is"),
+        "log": ("log", "print the output of a job, also while it is written"),
+        "wait": ("wait", "wait until jobs have ended, and exit as the job did"),
+        "status": ("numbers", "how many jobs are in each state, and who works on them"),
+        "stats": ("numbers", "how long jobs wait and run, by queue"),
+        "activity": ("numbers", "what happened, minute by minute"),
+        "top": ("top", "a live screen of what runs, waits and ended"),
+    },
+    "Steering": {
+        "cancel": ("steer", "stop jobs, running ones too"),
+        "retry": ("steer", "run ended jobs again"),
+        "edit": ("edit", "change a job that waits"),
+        "hold": ("steer", "park jobs until they are released"),
+        "release": ("steer", "let held jobs go"),
+        "move": ("steer", "put a pending job first, or last, in its queue"),
+        "dlq": ("letters", "the dead letter queue: list, show, retry or purge what is dead"),
+        "purge": ("tidy", "remove all jobs in a state for good"),
+        "cleanup": ("tidy", "remove what is past its retention now"),
+    },
+    "Queues and settings": {
+        "queue": ("queues", "list, show, set or delete queues"),
+        "pause": ("queues", "start nothing more from a queue"),
+        "resume": ("queues", "let a paused queue go on"),
+        "config": ("settings", "read and change settings"),
+    },
+    "Workers": {
+        "up": ("workers", "run workers here until Ctrl-C"),
+        "worker": ("workers", "list, start, stop or run workers"),
+        "project": ("projects", "whose Python functions workers run"),
+    },
+    "The store": {
+        "backup": ("transfer", "copy the store to a new file while it is in use"),
+        "export": ("transfer", "write everything as lines of JSON"),
+        "import": ("transfer", "add what an export wrote"),
+        "upgrade-store": ("transfer", "bring the store up to date with this program"),
+        "doctor": ("doctor", "look for what is wrong, and say what to do"),
+        "completion": ("completion", "print the completion script of a shell"),
+    },
+}
+# They work, but --help does not list them.
+HIDDEN: dict[str, tuple[str, str]] = {
+    "man": ("manual", "print the manual page"),
+}
+
+INTERRUPTED = 128 + 2
+PIPE_CLOSED = 128 + 13
+# `svcq wait` exits as the job did, so what goes wrong with the wait itself has a code apart.
+ERRORS_OF_WAIT = 125
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; its exit code."""
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except SystemExit as done:  # argparse has printed the help that was asked for
+        return int(done.code or 0)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered would fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        # A locale that lacks a character must not cost the line it stands in.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    name, *rest = arguments or ["--help"]
+    try:
+        if name in ("-h", "--help", "help") and rest[:1]:
+            name, rest = rest[0], ["--help"]
+        if name in ("-h", "--help", "help"):
+            print(overview())
+            return 0
+        if name in ("-V", "--version"):
+            print(f"svcq {__version__}")
+            return 0
+        if name == "add" and _add_words(rest):
+            return 0
+        parser = parser_of(name)
+        options = parser.read(rest)
+        return int(options.run(options) or 0)
+    except SvcqError as error:
+        return _complain(error, name)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        return _complain(_from_system(error), name)
+
+
+def _add_words(arguments: Sequence[str]) -> bool:
+    """Do without a parser where there is no option to parse."""
+    from svcq.cli.command import add_command, words_alone
+
+    words = words_alone(arguments)
+    if words:
+        add_command(words)
+    return bool(words)
+
+
+def _complain(error: SvcqError, command: str) -> int:
+    from svcq.cli.text import clean
+
+    print(f"svcq: {clean(str(error), lines=True)}", file=sys.stderr)
+    if command == "wait" and not isinstance(error, WaitTimeout):
+        return ERRORS_OF_WAIT
+    return error.exit_code
+
+
+def _from_system(error: OSError) -> SvcqError:
+    from svcq.errors import NotPermitted, Refused
+
+    where = f"{error.filename}: " if error.filename else ""
+    said = f"{where}{error.strerror or error}."
+    return NotPermitted(said) if isinstance(error, PermissionError) else Refused(said)
+
+
+def all_commands() -> dict[str, tuple[str, str]]:
+    """Every command that is listed: its module and what it is for."""
+    return {name: entry for group in COMMANDS.values() for name, entry in group.items()}
+
+
+def parser_of(name: str) -> Parser:
+    """The parser of one command; no other is built."""
+    from importlib import import_module
+
+    from svcq.cli.parser import Parser
+
+    known = {**all_commands(), **HIDDEN}
+    if name not in known:
+        raise _unknown(name, list(known))
+    module, about = known[name]
+    parser = Parser(prog=f"svcq {name}", description=f"{about[0].upper()}{about[1:]}.")
+    import_module(f"svcq.cli.{module}").PARSERS[name](parser)
+    return parser
+
+
+def _unknown(name: str, known: list[str]) -> SvcqError:
+    from difflib import get_close_matches
+
+    from svcq.errors import InvalidInput
+
+    if name.startswith("-"):
+        return InvalidInput(f"There is no option {name!r} before a command: see svcq --help.")
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else "svcq --help lists what there is."
+    return InvalidInput(f"There is no command {name!r}: {hint}")
+
+
+def overview() -> str:
+    lines = ["usage: svcq COMMAND ...", "", "A job queue that a computer runs as a service."]
+    for title, group in COMMANDS.items():
+        lines += ["", f"{title}:"]
+        lines += [f"  {name:<14} {about}" for name, (_, about) in group.items()]
+    return "\n".join([*lines, *_AFTERWORD])
+
+
+_AFTERWORD = """
+First steps:
+  svcq add -- echo hello              queue a command
+  svcq add --in 90m 'du -sh * | sort' queue a shell line for later
+  svcq list                           see what became of it
+
+svcq COMMAND --help says more about one. Jobs are given by id or name. Every command that
+reads has --json. SVCQ_HOME names the home directory, SVCQ_STORE the store.
+
+Exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 no such job or queue,
+4 the store cannot be used, 5 not permitted. svcq wait exits as the job did; its own errors
+are 125, its timeout 124.""".splitlines()

@@ -1,0 +1,63 @@
+"""The words of a command, from the command line to the store.
+
+`svcq add -- COMMAND...`, without an option, is what people and scripts call most. Nothing has to be
+parsed then, and argparse, which takes longer than the rest, is not imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from svcq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from svcq.store import Added
+
+_SHELL_SIGNS = frozenset(" \t\n|&;<>()$`\"'*?")
+
+
+def words_alone(arguments: Sequence[str]) -> list[str]:
+    """The command, where no option is given before it; empty where a parser has to look."""
+    if arguments[:1] == ["--"]:
+        return list(arguments[1:])
+    return [] if arguments[:1] and arguments[0].startswith("-") else list(arguments)
+
+
+def add_command(words: list[str]) -> None:
+    from svcq.adder import Adder
+
+    with Adder() as adder:
+        new = adder.new_command(read_command(words), env=captured_environment())
+        (added,) = adder.add([new])
+        print_added(added)
+
+
+def read_command(words: list[str], *, shell: bool = False, no_shell: bool = False) -> Any:
+    """The words as the client takes them: a list, or a line for the shell."""
+    if shell and no_shell:
+        raise InvalidInput("Both --shell and --no-shell are given: give one.")
+    if shell or (len(words) == 1 and not no_shell and _SHELL_SIGNS & set(words[0])):
+        return " ".join(words)
+    return words
+
+
+def captured_environment() -> dict[str, str]:
+    """The caller's environment; what of it cannot be kept is said."""
+    from svcq.environment import capture
+
+    variables, left_out = capture()
+    if left_out:
+        names = ", ".join(sorted(left_out))
+        print(f"svcq: Left out of the environment, for it is no text: {names}.", file=sys.stderr)
+    return variables
+
+
+def print_added(added: Added) -> None:
+    if not sys.stdout.isatty():
+        print(added.id)
+    elif added.created:
+        print(f"Job {added.id} is {added.state}.")
+    else:
+        print(f"Job {added.id} has that unique key already; it is {added.state}.")

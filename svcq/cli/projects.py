@@ -1,0 +1,104 @@
+"""`svcq project`: whose Python functions workers run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from svcq.cli.parser import Namespace, Parser, add_json
+from svcq.cli.text import Column, print_json, print_table
+
+
+def _project_parser(parser: Parser) -> None:
+    add = parser.command("add", "let workers run the tasks of a folder", _add)
+    add.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="where it is (.)")
+    add.add_argument("--name", metavar="NAME", help="what to call it (the folder's name)")
+    add.add_argument(
+        "--import", action="append", required=True, metavar="MODULE", dest="imports",
+        help="a module that defines tasks",
+    )  # fmt: skip
+    add.add_argument(
+        "--python",
+        metavar="FILE",
+        help="its interpreter (the virtual environment's that is active)",
+    )
+    add_json(parser.command("list", "list the projects", _list))
+    remove = parser.command("remove", "forget a project", _remove)
+    remove.add_argument("name", metavar="NAME", help="what it is called")
+
+
+def _add(options: Namespace) -> None:
+    from svcq.config import Project, add_project, home
+    from svcq.errors import InvalidInput
+    from svcq.policy import check_name
+
+    folder = Path(options.folder).absolute()
+    if not folder.is_dir():
+        raise InvalidInput(f"The folder {options.folder!r} does not exist: name one that does.")
+    name = check_name(options.name or folder.name, "name of the project")
+    python = _interpreter(options.python, folder)
+    _check_interpreter(python)
+    add_project(home(), Project(name, python, (str(folder),), tuple(options.imports)))
+    print(f"Workers started from now on run the tasks of {name}, in {python}.")
+
+
+def _interpreter(given: str | None, folder: Path) -> str:
+    """The one given, that of the active virtual environment or of the folder's own, or ours."""
+    import os
+    import sys
+
+    if given:
+        return str(Path(given).absolute())
+    places = [os.environ.get("VIRTUAL_ENV"), folder / ".venv", folder / "venv"]
+    for place in places:
+        python = Path(place) / "bin" / "python" if place else None
+        if python is not None and python.exists():
+            return str(python)
+    return sys.executable
+
+
+def _check_interpreter(python: str) -> None:
+    import subprocess
+
+    from svcq.errors import InvalidInput
+
+    try:
+        asked = subprocess.run(
+            [python, "-c", "import sys; print(*sys.version_info[:2])"],
+            capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        version = tuple(map(int, asked.stdout.split()))
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise InvalidInput(f"{python} is not a Python that runs ({error}): name another.") from None
+    if version < (3, 9):
+        found = ".".join(map(str, version)) or "none"
+        raise InvalidInput(f"{python} is Python {found}, too old: name one of 3.9 or later.")
+
+
+def _list(options: Namespace) -> None:
+    from svcq.config import load
+
+    projects = load().projects
+    if options.json:
+        print_json([_shown(project._asdict()) for project in projects])
+        return
+    if not projects:
+        print("There is no project: svcq project add . --import MODULE makes one.")
+        return
+    columns = [Column(name) for name in ("name", "python", "path", "imports")]
+    print_table(
+        columns, [[p.name, p.python, ", ".join(p.path), ", ".join(p.imports)] for p in projects]
+    )
+
+
+def _shown(project: dict[str, object]) -> dict[str, object]:
+    return {"import" if key == "imports" else key: value for key, value in project.items()}
+
+
+def _remove(options: Namespace) -> None:
+    from svcq.config import home, remove_project
+
+    remove_project(home(), options.name)
+    print(f"Workers started from now on do not run the tasks of {options.name}.")
+
+
+PARSERS = {"project": _project_parser}

@@ -1,0 +1,51 @@
+"""`svcq purge` and `svcq cleanup`: removing jobs."""
+
+from __future__ import annotations
+
+from svcq.cli.parser import Namespace, Parser, add_yes, confirm, flat, words_of
+from svcq.cli.text import plural
+from svcq.errors import InvalidInput
+
+
+def _purge_parser(parser: Parser) -> None:
+    parser.add_argument(
+        "--state", metavar="STATE", action="append", type=words_of,
+        help="jobs in this state; several with commas",
+    )  # fmt: skip
+    parser.add_argument("--queue", metavar="QUEUE", help="only of this queue")
+    add_yes(parser)
+    parser.set_defaults(run=purge)
+
+
+def purge(options: Namespace) -> int:
+    from svcq.client import Client
+
+    states = list(dict.fromkeys(flat(options.state)))
+    if not states:
+        raise InvalidInput("Say what to remove: --state completed, for example.")
+    with Client() as client:
+        if options.queue is not None:
+            client.queue(options.queue)  # says so when there is none
+        counts = client.counts(options.queue)
+        n = sum(counts.get(state, 0) for state in states)
+        where = "" if options.queue is None else f" of queue {options.queue}"
+        what = plural(n, f"{' and '.join(states)} job")
+        question = f"This would remove {what}{where} for good."
+        if n and not confirm(question, yes=options.yes):
+            return 1
+        print(f"Removed {plural(client.purge(states, options.queue), 'job')}.")
+    return 0
+
+
+def _cleanup_parser(parser: Parser) -> None:
+    parser.set_defaults(run=_cleanup)
+
+
+def _cleanup(_: Namespace) -> None:
+    from svcq.client import Client
+
+    with Client() as client:
+        print(f"Removed {plural(client.cleanup(), 'job')} past retention.")
+
+
+PARSERS = {"purge": _purge_parser, "cleanup": _cleanup_parser}

@@ -1,0 +1,152 @@
+"""`svcq worker` and `svcq up`."""
+
+from __future__ import annotations
+
+import sys
+
+from svcq.cli.parser import Namespace, Parser, add_json
+from svcq.cli.text import Column, print_json, print_table
+
+
+def _worker_parser(parser: Parser) -> None:
+    add_json(parser.command("list", "list the workers that run, on all machines", _list))
+    start = parser.command("start", "start workers that go on by themselves", _start)
+    start.add_argument("--count", type=int, default=1, metavar="N", help="how many (1)")
+    _add_how(start)
+    run = parser.command("run", "run one worker here until it is stopped", _run)
+    _add_how(run)
+    stop = parser.command("stop", "let workers finish what they hold and end", _stop)
+    stop.add_argument("ids", nargs="*", type=int, metavar="ID", help="which (all)")
+    stop.add_argument("--now", action="store_true", help="interrupt what they run: it goes back")
+
+
+def _add_how(parser: Parser) -> None:
+    parser.add_argument("--slots", type=int, metavar="N", help="how many jobs at a time")
+    parser.add_argument(
+        "--queue", action="append", metavar="NAME", dest="queues",
+        help="serve this queue, or those a pattern such as video-* fits (all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--import", action="append", metavar="MODULE", dest="imports",
+        help="run the tasks of this module, in this interpreter",
+    )  # fmt: skip
+
+
+def _list(options: Namespace) -> None:
+    from svcq.cli.numbers import worker_json
+    from svcq.client import Client
+
+    with Client() as client:
+        shown = [worker_json(worker) for worker in client.workers()]
+    if options.json:
+        print_json(shown)
+        return
+    if not shown:
+        print("No worker runs: start one with svcq worker start.")
+        return
+    names = ("id", "host", "pid", "state", "running", "slots", "started_at", "version")
+    print_table([Column(name) for name in names], [[str(w[n]) for n in names] for w in shown])
+
+
+def _how(options: Namespace) -> list[str]:
+    said = [] if options.slots is None else ["--slots", str(_slots(options))]
+    said += [word for queue in options.queues or () for word in ("--queue", queue)]
+    return said + [word for module in options.imports or () for word in ("--import", module)]
+
+
+def _slots(options: Namespace) -> int:
+    from svcq.policy import check_int
+
+    return check_int(options.slots, "number of slots", 1, 10_000)
+
+
+def _start(options: Namespace) -> None:
+    from svcq.config import load
+    from svcq.policy import check_int
+    from svcq.worker.program import start_detached, worker_log
+
+    config = load()
+    count = check_int(options.count, "number of workers", 1, 256)
+    pids = [str(start_detached(config, _how(options))) for _ in range(count)]
+    noun = "worker" if count == 1 else "workers"
+    print(f"Started {count} {noun} (pid {', '.join(pids)}); they log to {worker_log(config)}.")
+
+
+def _run(options: Namespace) -> None:
+    import os
+
+    from svcq.config import Project, load
+    from svcq.worker.loop import Settings, run_worker
+    from svcq.worker.program import slots_of
+
+    config = load()
+    projects = config.projects
+    if options.imports:
+        here = Project("here", sys.executable, (os.getcwd(),), tuple(options.imports))
+        projects = (here, *projects)
+    settings = Settings(
+        slots=slots_of(config) if options.slots is None else _slots(options),
+        queues=tuple(options.queues or ("*",)),
+        projects=projects,
+        say=say,
+    )
+    run_worker(config, settings)
+
+
+def _stop(options: Namespace) -> int:
+    from svcq.client import Client
+
+    with Client() as client:
+        living = [worker.id for worker in client.workers()]
+        ids = options.ids or living
+        for worker in ids:
+            client.stop_worker(worker, now=options.now)
+    if not ids:
+        print("No worker runs.")
+        return 1
+    noun = "Worker" if len(ids) == 1 else "Workers"
+    doing = "end now; their jobs go back" if options.now else "take nothing new and end when done"
+    print(f"{noun} {', '.join(map(str, ids))}: {doing}.")
+    return 0
+
+
+def say(message: str) -> None:
+    import time
+
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}", file=sys.stderr, flush=True)
+
+
+def _up_parser(parser: Parser) -> None:
+    parser.add_argument("--count", type=int, metavar="N", help="how many workers")
+    _add_how(parser)
+    parser.set_defaults(run=_up)
+
+
+def _up(options: Namespace) -> None:
+    from svcq.config import load
+    from svcq.policy import check_int
+    from svcq.version import __version__
+    from svcq.worker.program import Keeper, slots_of
+
+    config = load()
+    count = config.workers.count if options.count is None else options.count
+    count = check_int(count, "number of workers", 1, 256)
+    slots = slots_of(config) if options.slots is None else _slots(options)
+    keeper = Keeper(config, say)
+    noun = "worker" if count == 1 else "workers"
+    print(f"svcq {__version__}: {count} {noun} with {slots} slots each on {config.store}.")
+    print(_NEXT, flush=True)
+    keeper.run(count, _how(options))
+    print("Stopped. What was running goes on at the next start.")
+
+
+_NEXT = """\
+Try, in another terminal:
+
+    svcq add -- echo hello
+    svcq list
+    svcq log -f 1
+
+Ctrl-C stops it; nothing is lost."""
+
+PARSERS = {"worker": _worker_parser, "up": _up_parser}

@@ -1,0 +1,295 @@
+"""Looking for what is wrong: each check is one line that says what it found, and what to do.
+
+Nothing is changed: a home or a store that is not there is not made.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from svcq import host
+from svcq.config import Config, Project, config_file, load
+from svcq.config.load import default_home
+from svcq.errors import SvcqError
+from svcq.host import processes
+from svcq.jobs import State
+from svcq.store import Store, Worker, open_store
+from svcq.store.files import check_file
+from svcq.times import DAY, MINUTE, SECOND, format_duration, now_ms
+from svcq.worker.places import Places
+
+OLDEST_SQLITE = (3, 37, 0)  # the first with STRICT tables
+OLDEST_PYTHON = (3, 9)  # of a project
+LEAST_SPACE = 256 << 20
+LONG_PAUSE = DAY
+CLOCK_JUMP = MINUTE
+CHECK_TIME = 10.0  # seconds that the look at the whole store may take
+_PYTHON_TIME = 20.0
+
+
+class Finding(NamedTuple):
+    check: str
+    ok: bool
+    says: str
+    remedy: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        return self._asdict()
+
+
+def examine(home: Path | None = None, *, check_time: float = CHECK_TIME) -> Iterator[Finding]:
+    """Every check there is, in the order in which trouble spreads; later ones need earlier ones."""
+    yield _sqlite()
+    where = home or default_home()
+    yield from _said_by("home", lambda: _home(where))
+    try:
+        config = load(home)
+    except SvcqError as error:
+        yield _problem("config", str(error))
+        return
+    yield _config(config_file(config.home))
+    yield from _said_by("logs", lambda: _logs(config.home))
+    yield from _said_by("disk", lambda: _disk(config))
+    for project in config.projects:
+        yield _project(project)
+    yield from _store(config, check_time)
+
+
+def _said_by(check: str, look: Callable[[], Finding]) -> Iterator[Finding]:
+    """A check whose own errors are findings."""
+    try:
+        yield look()
+    except SvcqError as error:
+        yield _problem(check, str(error))
+    except OSError as error:
+        yield _problem(check, f"{error.filename or check}: {error.strerror or error}.")
+
+
+def _problem(check: str, sentence: str) -> Finding:
+    """Our errors already end with their remedy."""
+    return Finding(check, False, sentence.rstrip("."))
+
+
+# The machine
+
+
+def _sqlite() -> Finding:
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        wanted = ".".join(map(str, OLDEST_SQLITE))
+        return Finding("sqlite", False, f"version {version} is older than {wanted}",
+                       "use a Python that comes with a newer SQLite")  # fmt: skip
+    return Finding("sqlite", True, f"version {version}")
+
+
+def _home(home: Path) -> Finding:
+    if not home.exists():
+        return Finding("home", True, f"{home} is not there yet: it is made at the first use")
+    host.check_private(home)
+    return Finding("home", True, f"{home} is yours alone")
+
+
+def _config(file: Path) -> Finding:
+    says = f"{file} can be read" if file.exists() else "no file: every setting has its default"
+    return Finding("config", True, says)
+
+
+def _logs(home: Path) -> Finding:
+    logs = home / "logs"
+    if not logs.exists():
+        return Finding("logs", True, "no output was written yet")
+    host.check_private(logs)
+    if not os.access(logs, os.W_OK | os.X_OK):
+        return Finding("logs", False, f"{logs} may not be written, so no job can start",
+                       f"chmod u+wx {logs}")  # fmt: skip
+    return Finding("logs", True, f"{logs} can be written")
+
+
+def _disk(config: Config) -> Finding:
+    places = [config.home] if "://" in config.store else [config.home, Path(config.store).parent]
+    free = {_existing(place): 0 for place in places}
+    for place in free:
+        free[place] = shutil.disk_usage(place).free
+    place, least = min(free.items(), key=lambda one: one[1])
+    if least < LEAST_SPACE:
+        return Finding("disk", False, f"only {_size(least)} are free at {place}",
+                       "free some space, or run svcq cleanup")  # fmt: skip
+    return Finding("disk", True, f"{_size(least)} are free at {place}")
+
+
+def _existing(path: Path) -> Path:
+    return next(one for one in (path, *path.parents) if one.exists())
+
+
+def _size(n: int) -> str:
+    return f"{n / (1 << 30):,.1f} GiB" if n >= 1 << 30 else f"{n >> 20:,} MiB"
+
+
+def _project(project: Project) -> Finding:
+    check = f"project {project.name}"
+    remedy = (
+        f"correct it with svcq project add, or in [project.{project.name}] of the configuration"
+    )
+    try:
+        said = subprocess.run(
+            [project.python, "-I", "-c", "import sys; print(*sys.version_info[:3])"],
+            capture_output=True, text=True, timeout=_PYTHON_TIME, check=True,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        major, minor, micro = map(int, said.stdout.split())
+    except OSError as error:
+        return Finding(check, False, f"{project.python} cannot be run ({error.strerror})", remedy)
+    except (subprocess.SubprocessError, ValueError):
+        return Finding(check, False, f"{project.python} does not work as a Python", remedy)
+    name = f"{major}.{minor}.{micro}"
+    if (major, minor) < OLDEST_PYTHON:
+        wanted = ".".join(map(str, OLDEST_PYTHON))
+        says = f"{project.python} is Python {name}, older than {wanted}"
+        return Finding(check, False, says, remedy)
+    missing = next((folder for folder in project.path if not Path(folder).is_dir()), None)
+    if missing is not None:
+        return Finding(check, False, f"its directory {missing} is not there", remedy)
+    return Finding(check, True, f"{project.python} is Python {name}")
+
+
+# The store
+
+
+def _store(config: Config, check_time: float) -> Iterator[Finding]:
+    path = Path(config.store)
+    if "://" not in config.store and not path.exists():
+        yield Finding("store", True, f"{path} is not there yet: it is made with the first job")
+        return
+    try:
+        host.check_private(path)
+        check_file(config.store)
+        store = open_store(config)
+    except SvcqError as error:
+        yield _problem("store", str(error))
+        return
+    with closing(store):
+        yield Finding("store", True, f"{path} opens; its schema is {store.program}")
+        yield from _said_by("integrity", lambda: _integrity(path, check_time))
+        yield from _said_by("clock", lambda: _clock(store))
+        yield from _said_by("workers", lambda: _workers(store, Places(config.home)))
+        yield from _said_by("running", lambda: _running(store, Places(config.home)))
+        yield from _said_by("spool", lambda: _spool(Places(config.home)))
+        yield from _said_by("queues", lambda: _queues(store))
+
+
+def _integrity(path: Path, check_time: float) -> Finding:
+    """SQLite's own quick check, for as long as one likes to wait."""
+    deadline = time.monotonic() + check_time
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
+        try:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                return _damaged(path, str(error))
+            spent = format_duration(round(check_time * SECOND))
+            says = (
+                f"nothing wrong was found in {spent}; the store is too large to look at all of it"
+            )
+            return Finding("integrity", True, says)
+        except sqlite3.DatabaseError as error:
+            return _damaged(path, str(error))
+    if found != "ok":
+        return _damaged(path, found)
+    return Finding("integrity", True, "the store is whole")
+
+
+def _damaged(path: Path, how: str) -> Finding:
+    first = how.strip().splitlines()[-1]
+    return Finding("integrity", False, f"the store {path} is damaged ({first})",
+                   "stop svcq and restore it from a backup")  # fmt: skip
+
+
+def _clock(store: Store) -> Finding:
+    newest = store.changes(store.last_change() - 1, 1)
+    ahead = 0 if not newest else round(newest[0].at.timestamp() * SECOND) - now_ms()
+    if ahead > CLOCK_JUMP:
+        return Finding(
+            "clock", False,
+            f"the newest change in the store is {format_duration(ahead)} ahead of the clock",
+            "set the clock right; until then, jobs that wait for a time may start late",
+        )  # fmt: skip
+    return Finding("clock", True, "the clock agrees with the store")
+
+
+def _lives(worker: Worker, places: Places) -> bool:
+    """As its rescuers would tell; of another machine nobody here can."""
+    if worker.lease_until is not None:
+        return worker.lease_until >= now_ms()
+    if worker.host != socket.gethostname():
+        return True
+    lock = places.worker_lock(worker.pid, worker.born or "")
+    return worker.boot == processes.boot_id() and processes.lock_is_held(lock)
+
+
+def _workers(store: Store, places: Places) -> Finding:
+    registered = store.workers()
+    dead = [worker for worker in registered if not _lives(worker, places)]
+    living = len(registered) - len(dead)
+    if dead:
+        named = ", ".join(f"{worker.id} (pid {worker.pid} on {worker.host})" for worker in dead[:3])
+        more = f" and {len(dead) - 3} more" if len(dead) > 3 else ""
+        died = f"{_counted(len(dead), 'worker')} died without a word: {named}{more}"
+        return Finding("workers", False, f"{died}; {living} alive",
+                       "start one, which gives back what it held: svcq worker start")  # fmt: skip
+    waiting = sum(store.counts()[state] for state in (State.PENDING, State.RETRYING))
+    if not living and waiting:
+        wait = "waits" if waiting == 1 else "wait"
+        says = f"none is alive, and {_counted(waiting, 'job')} {wait} for one"
+        return Finding("workers", False, says, "svcq worker start")
+    return Finding("workers", True, f"{living} alive" if living else "none, and none is needed")
+
+
+def _running(store: Store, places: Places) -> Finding:
+    registered = {worker.id: worker for worker in store.workers()}
+    dead = [worker for worker in registered.values() if not _lives(worker, places)]
+    lost = [job for worker in dead for job, _ in store.runs_of(worker.id)]
+    if lost:
+        named = ", ".join(map(str, lost[:5])) + (" ..." if len(lost) > 5 else "")
+        are = "is" if len(lost) == 1 else "are"
+        says = f"{_counted(len(lost), 'job')} ({named}) {are} held by dead workers"
+        remedy = "a worker of that machine gives them back: svcq worker start"
+        return Finding("running", False, says, remedy)
+    running = store.counts()[State.PROCESSING]
+    return Finding("running", True, f"{_counted(running, 'job')}, each with its worker")
+
+
+def _spool(places: Places) -> Finding:
+    kept = sorted(places.spool.glob("*.json")) if places.spool.is_dir() else []
+    if kept:
+        oldest = min(path.stat().st_mtime for path in kept)
+        age = format_duration(max(round((time.time() - oldest) * SECOND), 0))
+        what = f"{_counted(len(kept), 'file')} in {places.spool}, the oldest {age} old"
+        return Finding("spool", False, f"ends of jobs were not written to the store: {what}",
+                       "any worker delivers them: svcq worker start")  # fmt: skip
+    return Finding("spool", True, "everything was delivered")
+
+
+def _queues(store: Store) -> Finding:
+    oldest = {one.queue: one.oldest for one in store.stats() if one.oldest is not None}
+    paused = [queue.name for queue in store.queues() if queue.paused]
+    long = [name for name in paused if oldest.get(name, 0) * SECOND > LONG_PAUSE]
+    if long:
+        waited = format_duration(round(oldest[long[0]] or 0) * SECOND)
+        others = f" (and {len(long) - 1} more)" if len(long) > 1 else ""
+        says = f"{long[0]} is paused, and a job in it has waited for {waited}{others}"
+        return Finding("queues", False, says, f"svcq resume {long[0]}")
+    return Finding("queues", True, f"paused: {', '.join(paused)}" if paused else "none is paused")
+
+
+def _counted(n: int, thing: str) -> str:
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
