@@ -1,0 +1,98 @@
+"""Other queues on SQLite, installed by name into an environment of their own."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+INSTALLED = HERE.parent / ".peers"
+PATIENCE = 300  # seconds for an installation; one of the peers may have to be compiled
+
+
+class Peer:
+    """A program that queues a number of empty jobs, drains them and prints its jobs a second."""
+
+    def __init__(self, name: str, program: list[str], folder: Path) -> None:
+        self.name = name
+        self._program = program
+        self._files = (folder / f"{name}-{n}.db" for n in itertools.count())
+
+    def drain(self, n: int) -> float:
+        program = [*self._program, str(next(self._files)), str(n)]
+        ran = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE, check=True)
+        return float(ran.stdout)
+
+
+def peers(folder: Path) -> Iterator[Peer]:
+    """Those that can be had here; each of the others is named with the reason."""
+    for name, install in (("Huey", install_huey), ("plainjob", install_plainjob)):
+        try:
+            program = install()
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"{name} could not be installed and is left out: {_reason(error)}")
+        else:
+            yield Peer(name, program, folder)
+
+
+def huey_consumer(folder: Path) -> Peer | None:
+    """Huey's own worker, in place of a loop that drains its queue."""
+    try:
+        program = install_huey()
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"Huey could not be installed and is left out: {_reason(error)}")
+        return None
+    return Peer("Huey-consumer", [program[0], str(HERE / "huey_consume.py")], folder)
+
+
+def task_spooler(folder: Path) -> Peer | None:
+    """Debian's task-spooler, which root can install."""
+    try:
+        if shutil.which("tsp") is None:
+            if os.geteuid() != 0:
+                raise PermissionError("apt-get install task-spooler needs root")
+            apt = ["apt-get", "install", "--yes", "--quiet", "task-spooler"]
+            subprocess.run(apt, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"task-spooler could not be installed and is left out: {_reason(error)}")
+        return None
+    return Peer("task-spooler", ["bash", str(HERE / "tsp_drain.sh")], folder)
+
+
+def install_huey() -> list[str]:
+    place = INSTALLED / "huey"
+    python = place / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    if not (place / "done").exists():
+        venv.create(place, with_pip=True, clear=True)
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        _install([*pip, "huey"], place)
+    return [str(python), str(HERE / "huey_drain.py")]
+
+
+def install_plainjob() -> list[str]:
+    place = INSTALLED / "plainjob"
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        raise FileNotFoundError("it needs Node, which is not here")
+    place.mkdir(parents=True, exist_ok=True)
+    if not (place / "done").exists():
+        npm_install = [npm, "install", "--no-audit", "--no-fund", "--prefix", place]
+        _install([*npm_install, "plainjob", "better-sqlite3"], place)
+    # Node looks for packages beside the file it runs.
+    return [node, str(shutil.copy(HERE / "plainjob_drain.mjs", place))]
+
+
+def _install(command: list[str | Path], place: Path) -> None:
+    subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    (place / "done").touch()
+
+
+def _reason(error: Exception) -> str:
+    said = getattr(error, "stderr", None)
+    return said.strip().splitlines()[-1] if said and said.strip() else str(error)

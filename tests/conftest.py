@@ -1,0 +1,45 @@
+"""Rules for the whole suite: a test that does not run has not passed."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from svcq.client import Client
+from svcq.config import load
+
+# A shell that starts us in the background lets all that we start ignore these.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+pytest_plugins = ["pytester"]
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return fail_if_skipped((yield))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return fail_if_skipped((yield))
+
+
+def fail_if_skipped(report: Report) -> Report:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped: make it run here, or remove it."
+    return report
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    """A client on a store of its own, whatever the variables of whoever runs the tests say."""
+    with Client(config=load(tmp_path / "home", {})) as client:
+        yield client

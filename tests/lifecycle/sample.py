@@ -1,0 +1,291 @@
+"""Tasks of a project, as a user would write them; workers of these tests import it."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import svcq
+from tests.lifecycle.recorder import record
+
+
+@svcq.task
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@svcq.task
+async def add_later(a: int, b: int) -> int:
+    await asyncio.sleep(0.01)
+    return a + b
+
+
+@svcq.task
+def which_process() -> int:
+    return os.getpid()
+
+
+@svcq.task
+async def which_process_async() -> int:
+    return os.getpid()
+
+
+@svcq.task
+def surroundings() -> dict[str, str]:
+    return dict(os.environ)
+
+
+@svcq.task
+def speak() -> None:
+    print("from print")
+    print("from stderr", file=sys.stderr)
+    os.write(1, b"from the descriptor\n")
+    subprocess.run(["echo", "from a subprocess"], check=True)
+
+
+@svcq.task
+async def speak_async(word: str) -> None:
+    for number in range(3):
+        print(word, number)
+        await asyncio.sleep(0.01)
+
+
+@svcq.task
+def speak_then_wait(file: str) -> None:
+    print("before the wait")
+    wait_for(file)
+
+
+@svcq.task
+def tell(fraction: float, note: str, file: str) -> dict[str, Any]:
+    job = svcq.current_job()
+    job.progress(fraction, note)
+    wait_for(file)
+    return {"id": job.id, "run": job.run, "attempt": job.attempt}
+
+
+@svcq.task
+def chatter(times: int) -> None:
+    for number in range(times):
+        svcq.current_job().progress(number / times, f"{number}")
+
+
+@svcq.task
+def until_cancelled() -> str:
+    while not svcq.current_job().cancelled:
+        time.sleep(0.01)
+    raise RuntimeError("stopped cleanly")
+
+
+@svcq.task
+def until_file(file: str) -> int:
+    wait_for(file)
+    return os.getpid()
+
+
+@svcq.task
+async def until_file_async(file: str) -> int:
+    while not os.path.exists(file):  # noqa: ASYNC110, ASYNC240 (another process makes it)
+        await asyncio.sleep(0.01)
+    return os.getpid()
+
+
+@svcq.task
+def retry_twice() -> int:
+    job = svcq.current_job()
+    if job.attempt < 3:
+        raise svcq.Retry("not yet", delay=0.01)
+    return job.attempt
+
+
+@svcq.task
+def reject(reason: str) -> None:
+    raise svcq.Reject(reason)
+
+
+@svcq.task
+def snooze_once(file: str) -> str:
+    if not Path(file).exists():
+        Path(file).touch()
+        raise svcq.Snooze(0.01)
+    return "awake"
+
+
+@svcq.task
+def fail(message: str) -> None:
+    raise ValueError(message)
+
+
+@svcq.task
+async def fail_async(message: str) -> None:
+    raise ValueError(message)
+
+
+class Unshowable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("cannot be shown")
+
+
+@svcq.task
+def fail_unshowably() -> None:
+    raise Unshowable
+
+
+@svcq.task
+def give(kind: str) -> Any:
+    return {
+        "object": object(),
+        "nan": float("nan"),
+        "surrogate": "\ud800",
+        "nul": "a\0b",
+        "large": "x" * (2 << 20),
+        "text": "grüße €",
+    }[kind]
+
+
+@svcq.task
+def misbehave(how: str) -> None:
+    print(f"about to {how}")
+    MISDEEDS[how]()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def fork_and_die() -> None:
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(9)
+
+
+def close_stdout() -> None:
+    sys.stdout.close()
+
+
+MISDEEDS: dict[str, Callable[[], object]] = {
+    "exit": lambda: sys.exit(3),
+    "interrupt": interrupt,
+    "os exit": lambda: os._exit(7),
+    "segfault": lambda: ctypes.string_at(0),
+    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "fork and die": fork_and_die,
+    "close all": lambda: os.closerange(3, 256),
+    "close stdout": close_stdout,
+    "replace stdout": lambda: setattr(sys, "stdout", None),
+    "remove its log": lambda: os.unlink(os.readlink("/proc/self/fd/1")),
+    "surrogate progress": lambda: svcq.current_job().progress(0.5, "\ud800 and \0"),
+}
+
+
+@svcq.task
+async def misbehave_async(how: str) -> None:
+    match how:
+        case "exit":
+            sys.exit(3)
+        case "interrupt":
+            raise KeyboardInterrupt
+        case "cancel itself":
+            raise asyncio.CancelledError
+        case "os exit":
+            os._exit(7)
+        case _:
+            raise AssertionError(how)
+
+
+@svcq.task
+def loop_forever() -> None:
+    while True:
+        pass
+
+
+@svcq.task
+def use_memory(megabytes: int) -> None:
+    kept = bytearray(megabytes << 20)
+    for position in range(0, len(kept), 4096):
+        kept[position] = 1
+    time.sleep(600)
+
+
+@svcq.task
+async def block(file: str) -> None:
+    append(file, "blocks")
+    time.sleep(600)  # noqa: ASYNC251 (what a coroutine must never do)
+
+
+@svcq.task
+def print_much(lines: int) -> None:
+    for _ in range(lines):
+        print("x" * 99)
+
+
+@svcq.task
+def print_for_ever() -> None:
+    while True:
+        print("x" * 9999)
+
+
+@svcq.task
+def short(file: str) -> None:
+    append(file, f"{svcq.current_job().id} {os.getppid()}")
+
+
+@svcq.task
+def leave_children(file: str, how: str) -> None:
+    """Start processes that would outlive this one, and wait."""
+    if how == "fork":
+        if os.fork() == 0:
+            os.setsid()
+            append(file, str(os.getpid()))
+            time.sleep(600)
+            os._exit(0)
+    else:
+        child = subprocess.Popen(["setsid", "sleep", "600"])
+        append(file, str(child.pid))
+    time.sleep(600)
+
+
+@svcq.task
+def leave_a_child_and_fail(file: str) -> None:
+    child = subprocess.Popen(["setsid", "sleep", "600"])
+    append(file, str(child.pid))
+    raise ValueError("failed beside its child")
+
+
+@svcq.task
+async def leave_children_async(file: str) -> None:
+    child = await asyncio.create_subprocess_exec("setsid", "sleep", "600")
+    append(file, str(child.pid))
+    await asyncio.sleep(600)
+
+
+def wait_for(file: str) -> None:
+    while not Path(file).exists():
+        time.sleep(0.01)
+
+
+def append(file: str, text: str) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(descriptor, f"{text}\n".encode())
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def fail_with(start: str, length: int) -> None:
+    """A plain function, found by its path. `start` is Python's own way to write what follows."""
+    text = ast.literal_eval(start)
+    raise ValueError(text if length < 1000 else text[0] * length)
+
+
+@svcq.task
+def recorded(folder: str, seconds: float) -> None:
+    record(folder, str(svcq.current_job().id), seconds)

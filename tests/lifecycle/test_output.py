@@ -1,0 +1,208 @@
+"""Output goes straight from the process to its file, however much it is and whatever happens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svcq.logs import read_log
+from tests.helpers import eventually
+from tests.lifecycle import sample
+from tests.lifecycle.homes import PATIENCE, Home
+
+GIB = 1 << 30
+
+
+def test_two_gigabytes_with_the_middle_dropped(shared: Home) -> None:
+    job = shared.add(
+        "echo first; head -c 2G /dev/zero | tr '\\0' x; echo; echo last", max_output="1M"
+    )
+    assert shared.ended(job).state == "completed"
+    status = shared.log(job).stat()
+    assert status.st_size > 2 * GIB
+    assert status.st_blocks * 512 < 2 << 20
+    text = b"".join(read_log(shared.log(job)))
+    assert len(text) < 2 << 20
+    assert text.startswith(b"first\nxxx")
+    assert text.endswith(b"xxx\nlast\n")
+    assert b"bytes dropped: the output was over its limit" in text
+    assert b"\0" not in text
+    assert str(shared.last_run(job).tail).endswith("\nlast")
+
+
+def test_output_over_its_limit_ends_the_job(shared: Home) -> None:
+    ended = shared.run(["yes"], max_output="1M", when_over="end")
+    assert ended.state == "dead"
+    assert str(ended.error).endswith("bytes of output, over its 1,048,576")
+    assert shared.log(ended.id).stat().st_blocks * 512 < 2 << 20
+
+
+def test_a_task_that_prints_over_its_limit(shared: Home) -> None:
+    kept = shared.call(sample.print_much.options(max_output="100K"), 50_000)
+    assert kept.state == "completed"
+    ended = shared.call(sample.print_for_ever.options(max_output="1M", when_over="end"))
+    assert ended.state == "dead"
+    assert "bytes of output, over its 1,048,576" in str(ended.error)
+
+
+HOSTILE = (
+    b"\x1b]0;title\x07\x1b[2J\x1b[31mred\x1b[0m\r\n"
+    b"\xff\xfe\xc3\x28 not utf-8\n\0\0 nul\n<script>alert(1)</script>\n\x9b31m\n"
+    b"\xe2\x80\xae reversed \xe2\x80\x8b"
+)
+
+
+def test_hostile_output_is_kept_byte_by_byte(shared: Home, tmp_path: Path) -> None:
+    (tmp_path / "hostile").write_bytes(HOSTILE)
+    ended = shared.run(["cat", str(tmp_path / "hostile")])
+    assert ended.state == "completed"
+    assert shared.log(ended.id).read_bytes() == HOSTILE
+    tail = str(shared.last_run(ended.id).tail)
+    assert "\0" not in tail
+    assert "<script>" in tail
+
+
+def test_a_line_without_end(shared: Home) -> None:
+    ended = shared.run("head -c 10000000 /dev/zero | tr '\\0' x; exit 1")
+    assert set(str(shared.last_run(ended.id).tail)) == {"x"}
+    assert len(str(shared.last_run(ended.id).tail)) <= 8192
+
+
+def test_it_flows_while_the_worker_stands_still(home: Home, tmp_path: Path) -> None:
+    worker = home.worker()
+    job = home.add(f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.02; done; echo two")
+    eventually(lambda: home.log(job).exists() and home.output(job) == "one\n", PATIENCE)
+    worker.signal(signal.SIGSTOP)
+    (tmp_path / "go").touch()
+    eventually(lambda: home.output(job) == "one\ntwo\n", PATIENCE)
+    assert home.is_running(job)
+    worker.signal(signal.SIGCONT)
+    assert home.ended(job).state == "completed"
+
+
+def test_python_does_not_hold_it_back(shared: Home) -> None:
+    code = "print('early'); import sys, time; time.sleep(600)"
+    job = shared.add_python(code)
+    eventually(lambda: shared.log(job).exists() and shared.output(job) == "early\n", PATIENCE)
+    shared.client.cancel(job)
+    shared.ended(job)
+
+
+def test_the_log_is_its_owners_alone(shared: Home) -> None:
+    ended = shared.run("echo secret")
+    assert shared.log(ended.id).stat().st_mode & 0o777 == 0o600
+    assert shared.log(ended.id).parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_each_run_has_a_log_of_its_own(shared: Home) -> None:
+    ended = shared.run('echo "$SVCQ_RUN"; exit 1', max_attempts=2)
+    assert shared.output(ended.id, 1) != shared.output(ended.id, 2)
+
+
+def test_a_terminal(shared: Home) -> None:
+    look = "import os, sys; print(os.isatty(0), os.isatty(1), os.isatty(2), os.environ['TERM'])"
+    job = shared.add_python(look, tty=True, env={"PATH": os.environ["PATH"]})
+    assert shared.ended(job).state == "completed"
+    assert shared.log(job).read_bytes() == b"True True True xterm-256color\r\n"
+    plain = shared.add_python("import os; print(os.isatty(1))")
+    shared.ended(plain)
+    assert shared.output(plain) == "False\n"
+
+
+def test_all_that_is_written_to_a_terminal_arrives(shared: Home) -> None:
+    ended = shared.run("seq 1 20000", tty=True)
+    assert shared.output(ended.id).split() == [str(n) for n in range(1, 20001)]
+
+
+# When there is no place for it
+
+
+def test_a_log_directory_deleted_under_a_running_job(home: Home, tmp_path: Path) -> None:
+    home.worker_with_tasks()
+    job = home.add(f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.02; done; echo two")
+    eventually(lambda: home.log(job).exists() and home.output(job) == "one\n", PATIENCE)
+    shutil.rmtree(home.path / "logs")
+    (tmp_path / "go").touch()
+    assert home.ended(job).state == "completed"
+    after = home.add("echo after")
+    assert home.ended(after).state == "completed"
+    assert home.output(after) == "after\n"
+    assert home.call(sample.add, 1, 2).result == 3
+
+
+def test_a_log_directory_deleted_under_a_running_task(home: Home, tmp_path: Path) -> None:
+    home.worker_with_tasks()
+    job = home.client.enqueue(sample.speak_then_wait, str(tmp_path / "go")).id
+    eventually(lambda: home.log(job).exists() and home.output(job), PATIENCE)
+    shutil.rmtree(home.path / "logs")
+    (tmp_path / "go").touch()
+    assert home.ended(job).state == "completed"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MB: mounted by root, in a namespace of their own for everyone else."""
+    folder = tmp_path / "small"
+    folder.mkdir(mode=0o700)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "svcq-test", folder],
+        capture_output=True,
+        check=False,
+    )
+    holder = None
+    if mounted.returncode:
+        mount = f"mount -t tmpfs -o size=2m,mode=0700 none {folder} && echo up && exec sleep 600"
+        holder = subprocess.Popen(
+            ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount],
+            stdout=subprocess.PIPE,
+        )
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"up\n"
+        folder = Path(f"/proc/{holder.pid}/root{folder}")
+    yield folder
+    if holder is None:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+    else:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+
+
+def test_a_full_disk_under_the_log(home: Home, small_disk: Path) -> None:
+    (home.path / "logs").symlink_to(small_disk)
+    home.worker_with_tasks()
+    fill = "import os\nfor _ in range(50): os.write(1, b'x' * 100_000)"
+    ended = home.ended(home.add_python(fill))
+    assert ended.state == "dead"
+    assert ended.exit_code == 1  # it was told that there is no space, as anyone would be
+    # Nothing of svcq itself breaks, and what needs no space still runs.
+    task = home.call(sample.print_much, 100_000)
+    assert task.state == "dead"
+    assert "No space left on device" in str(task.error)
+    assert home.call(sample.add, 1, 2).result == 3
+    for file in small_disk.rglob("*.log"):
+        file.unlink()
+    after = home.add("echo after")
+    assert home.ended(after).state == "completed"
+    assert home.output(after) == "after\n"
+
+
+def test_a_log_that_cannot_be_made(home: Home) -> None:
+    home.worker_with_tasks()
+    assert home.call(sample.add, 1, 2).result == 3
+    shutil.rmtree(home.path / "logs")
+    (home.path / "logs").touch()
+    ended = home.run("echo never; exit 0")
+    assert ended.state == "dead"
+    assert str(ended.error).startswith("could not start (")
+    assert str(home.path / "logs") in str(ended.error)
+    assert "its log cannot be written" in str(home.call(sample.add, 1, 2).error)
+    (home.path / "logs").unlink()
+    assert home.run("echo again").state == "completed"
+    assert home.call(sample.add, 1, 2).result == 3

@@ -1,0 +1,214 @@
+"""Adding jobs: one, many, later, and inside the caller's own transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from svcq.errors import InvalidInput, NotFound, StoreError, UniqueTaken
+from svcq.jobs import State, failed
+from tests.store.conftest import Desk
+
+
+def test_a_job_is_as_it_was_said(desk: Desk) -> None:
+    job = desk.add(
+        "send", '[["a"],{"b":2}]', queue="mail", name="letter", tags=["x", "a"], priority=4,
+        cwd="/srv", when="idle", host="here", concurrency_key="k", unique_key="u",
+        max_attempts=5, env={"A": "1"},
+    )  # fmt: skip
+    shown = desk.get(job)
+    assert (shown.queue, shown.name, shown.tags, shown.priority) == (
+        "mail",
+        "letter",
+        ("a", "x"),
+        4,
+    )
+    assert (shown.task, shown.args, shown.kwargs, shown.command) == ("send", ["a"], {"b": 2}, None)
+    assert (shown.cwd, shown.condition, shown.host) == ("/srv", "idle", "here")
+    assert (shown.concurrency_key, shown.unique_key, shown.max_attempts) == ("k", "u", 5)
+    assert shown.created_at.timestamp() * 1000 == desk.clock.now
+    assert (shown.run, shown.attempts, shown.failures) == (0, 0, 0)
+
+
+def test_a_command_is_an_argv_or_a_line(desk: Desk) -> None:
+    assert desk.get(desk.add(command='["ls","-l"]')).command == ["ls", "-l"]
+    assert desk.get(desk.add(command='"ls -l | wc"')).command == "ls -l | wc"
+
+
+def test_many_jobs_get_numbers_in_a_row(desk: Desk) -> None:
+    added = desk.store.enqueue([desk.new() for _ in range(1000)])
+    assert [one.id for one in added] == list(range(1, 1001))
+    assert desk.store.counts()["pending"] == 1000
+
+
+def test_no_jobs_are_no_work(desk: Desk) -> None:
+    assert desk.store.enqueue([]) == []
+    assert desk.store.last_change() == 0
+
+
+def test_all_or_none_are_added(desk: Desk) -> None:
+    desk.add(unique_key="taken")
+    before = desk.told()
+    for bad, error in (
+        (desk.new(after=99), NotFound),
+        (desk.new(unique_key="taken", on_duplicate="refuse"), UniqueTaken),
+    ):
+        with pytest.raises(error):
+            desk.store.enqueue([desk.new(queue="new"), desk.new(name="x", tags=["t"]), bad])
+        assert desk.told() == before
+    assert desk.add(name="x") == 2
+    with pytest.raises(NotFound):
+        desk.store.queue("new")
+
+
+def test_a_delay_and_a_time_schedule_a_job(desk: Desk) -> None:
+    due = datetime.fromtimestamp(desk.clock.now / 1000 + 90, UTC)
+    for job in (desk.add(delay="1m30s"), desk.add(run_at=due)):
+        assert desk.state(job) is State.SCHEDULED
+        assert desk.get(job).run_at == due
+
+
+def test_a_time_that_has_passed_is_now(desk: Desk) -> None:
+    first = desk.add()
+    job = desk.add(run_at=datetime(2001, 1, 1, tzinfo=UTC))
+    assert desk.state(job) is State.PENDING
+    assert desk.claimed(2) == [first, job]
+
+
+def test_a_job_expires_when_it_is_not_started_in_time(desk: Desk) -> None:
+    job = desk.add(expires=60)
+    desk.clock.advance(59)
+    assert desk.store.expire() == 0
+    desk.clock.advance(1)
+    assert desk.store.expire() == 1
+    shown = desk.get(job)
+    assert (shown.state, shown.reason) == (State.DEAD, "expired")
+
+
+def test_a_job_that_was_started_does_not_expire(desk: Desk) -> None:
+    job = desk.add(expires=60, backoff="fixed", backoff_base=5, jitter=0)
+    desk.run(failed("boom"))
+    desk.clock.advance(100)
+    assert desk.store.expire() == 0
+    assert desk.claimed() == [job]
+
+
+def test_a_held_job_waits_for_a_person(desk: Desk) -> None:
+    job = desk.add(hold=True, delay=5)
+    desk.clock.advance(10)
+    assert desk.claim() == []
+    assert desk.state(job) is State.HELD
+
+
+def test_ids_are_never_used_again(desk: Desk) -> None:
+    for _ in range(3):
+        desk.add()
+    desk.store.purge([State.PENDING])
+    desk.store.cleanup()
+    assert desk.add() == 4
+
+
+def test_equal_environments_are_stored_once(desk: Desk) -> None:
+    for env in ({"A": "1", "B": "2"}, {"B": "2", "A": "1"}, {"A": "2"}):
+        desk.add(env=env)
+    numbers = [claim.env for claim in desk.claim(3)]
+    assert numbers[0] == numbers[1] != numbers[2]
+    assert numbers[0] is not None
+    assert desk.store.environment(numbers[0]) == '{"A":"1","B":"2"}'
+    assert desk.store.environment(99) is None
+
+
+@pytest.fixture
+def connect(desk: Desk) -> Callable[..., sqlite3.Connection]:
+    """Another connection to the store's file, with a table of the caller's own."""
+    with closing(sqlite3.connect(desk.store.config.store)) as made, made:
+        made.execute("CREATE TABLE orders (id INTEGER)")
+
+    def connect(**options: object) -> sqlite3.Connection:
+        return sqlite3.connect(desk.store.config.store, **options)  # type: ignore[call-overload]
+
+    return connect
+
+
+def orders(desk: Desk) -> int:
+    with closing(sqlite3.connect(desk.store.config.store)) as own:
+        return own.execute("SELECT count(*) FROM orders").fetchone()[0]
+
+
+LEVELS = ["", "DEFERRED", "IMMEDIATE", "EXCLUSIVE"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("first", [True, False], ids=["job first", "job last"])
+def test_a_job_is_part_of_the_callers_transaction(
+    desk: Desk, connect: Callable[..., sqlite3.Connection], level: str, first: bool
+) -> None:
+    with closing(connect(isolation_level=level)) as own:
+        for end, expected in ((own.rollback, 0), (own.commit, 1)):
+            if first:
+                desk.store.enqueue([desk.new(name="n", tags=["t"])], own)
+            own.execute("INSERT INTO orders VALUES (1)")
+            if not first:
+                desk.store.enqueue([desk.new(name="n", tags=["t"])], own)
+            assert desk.store.counts()["pending"] == 0
+            end()
+            assert (orders(desk), desk.store.counts()["pending"]) == (expected, expected)
+
+
+def test_a_connection_without_transactions_may_begin_its_own(
+    desk: Desk, connect: Callable[..., sqlite3.Connection]
+) -> None:
+    with closing(connect(isolation_level=None)) as own:
+        own.execute("BEGIN")
+        desk.store.enqueue([desk.new()], own)
+        own.execute("ROLLBACK")
+        assert desk.store.counts()["pending"] == 0
+        desk.store.enqueue([desk.new()], own)
+        assert desk.store.counts()["pending"] == 1
+
+
+def test_a_refused_job_leaves_the_callers_transaction_as_it_was(
+    desk: Desk, connect: Callable[..., sqlite3.Connection]
+) -> None:
+    with closing(connect()) as own:
+        own.execute("INSERT INTO orders VALUES (1)")
+        with pytest.raises(NotFound):
+            desk.store.enqueue([desk.new(), desk.new(after=99)], own)
+        desk.store.enqueue([desk.new()], own)
+        own.commit()
+    assert (orders(desk), desk.store.counts()["pending"]) == (1, 1)
+
+
+def test_rows_in_the_callers_form_do_not_disturb_us(
+    desk: Desk, connect: Callable[..., sqlite3.Connection]
+) -> None:
+    parent = desk.add()
+    with closing(connect()) as own:
+        own.row_factory = sqlite3.Row
+        desk.store.enqueue([desk.new(after=parent, unique_key="u", env={"A": "1"})], own)
+        own.row_factory = lambda *_: None
+        desk.store.enqueue([desk.new(after=parent, concurrency_key="k")], own)
+        own.commit()
+    assert desk.store.counts()["blocked"] == 2
+
+
+def test_a_connection_to_another_database_is_refused(desk: Desk, tmp_path: Path) -> None:
+    for path, named in ((":memory:", "a database in memory"), (tmp_path / "shop.db", "shop.db")):
+        with closing(sqlite3.connect(path)) as own:
+            with pytest.raises(InvalidInput, match=f"{named}.*open the store's own file"):
+                desk.store.enqueue([desk.new()], own)
+            assert not own.in_transaction
+
+
+def test_a_closed_connection_is_a_sentence(
+    desk: Desk, connect: Callable[..., sqlite3.Connection]
+) -> None:
+    own = connect()
+    own.close()
+    with pytest.raises(StoreError, match="closed database"):
+        desk.store.enqueue([desk.new()], own)

@@ -1,0 +1,350 @@
+"""A whole store as lines of JSON, and as a copy of its file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import svcq
+from svcq.client import Client
+from svcq.errors import DependencyCycle, InvalidInput, NameTaken, UniqueTaken
+from svcq.jobs import Job, State
+from tests.clients import ROOT, assert_sentence, open_client
+from tests.helpers import eventually
+
+SECRET = "s3cret-of-the-environment"
+
+
+@svcq.task
+def work(n: int, *, text: str = "") -> None: ...
+
+
+@pytest.fixture
+def make_client(tmp_path: Path) -> Iterator[Callable[[str], Client]]:
+    with ExitStack() as stack:
+        yield lambda name: stack.enter_context(open_client(tmp_path / name))
+
+
+@pytest.fixture
+def full(make_client: Callable[[str], Client]) -> Client:
+    """A store with a job in every state, and everything a job can have."""
+    client = make_client("full")
+    client.queue("mail", weight=3, concurrency=5, rate="10/1m", aging="never", max_attempts=4)
+    client.queue("parked", paused=True, dead_letter="letters", keep_dead="1d", timeout=5)
+    client.command("true", queue="mail", tags=["one"], name="ended", unique_key="free")
+    client.command("true", queue="mail", unique_key="window", unique_for="1h")
+    client.enqueue(work.options(queue="mail", max_attempts=1), 3, text="ü \U0001f980")
+    client.command("true", queue="mail", jitter=0)
+    client.command(["sleep", "5"], queue="mail", concurrency_key="k", concurrency=2)
+    first, second, third, fourth, _ = client.fetch("mail", 5)
+    client.complete(first, {"size": [1, 2]})
+    client.complete(second)
+    client.fail(third, "no luck")
+    client.fail(fourth, "busy", delay="1h")
+    env = {"TOKEN": SECRET, "PATH": "/bin"}
+    held = client.command(
+        "true", hold=True, env=env, cwd="/", priority=5, host="h", when="idle", notify=True,
+        expires="1d", unique_key="taken", name="held", tags=["one", "two"],
+        concurrency_key="k",
+    )  # fmt: skip
+    client.command("true", delay="1d", env=env)
+    blocked = client.command("true", after=[held.id], after_any=[1], if_parent_fails="wait")
+    client.cancel(client.command("true"))
+    pending = client.command("true", max_attempts=9)
+    client.edit(held, after=[pending.id])  # a parent that is younger than its child
+    client.retry(blocked, copy=True)
+    counts = client.counts()
+    assert {state for state, n in counts.items() if n} == set(State)
+    return client
+
+
+def seen(job: Job) -> dict[str, Any]:
+    """A job without who held it last: workers do not travel."""
+    return {**job.as_json(), "worker": None}
+
+
+def everything(client: Client) -> dict[str, Any]:
+    jobs = client.list(limit=10_000)
+    return {
+        "counts": client.counts(),
+        "by task": {stats.queue: stats.tasks for stats in client.stats()},
+        "queues": client.queues(),
+        "jobs": [seen(job) for job in jobs],
+        "tagged": [[job.id for job in client.list(tag=tag)] for tag in ("one", "two")],
+        "runs": [
+            [run._replace(worker=None, host=None) for run in client.runs(job)] for job in jobs
+        ],
+    }
+
+
+def test_an_export_makes_an_equal_store(full: Client, make_client: Callable[[str], Client]) -> None:
+    (running,) = full.list(state="processing")
+    new = make_client("new")
+    assert new.import_lines(full.export()) == len(full.list())
+    again = new.get(running.id)
+    assert (again.state, again.interruptions) == (State.PENDING, 1)
+    # The job that was running is the one difference: here it waits again.
+    before, after = everything(full), everything(new)
+    for job in (before["jobs"], after["jobs"]):
+        shown = next(one for one in job if one["id"] == running.id)
+        shown.update(state="", interruptions=0, attempts=0)
+    before["counts"]["processing"] -= 1
+    before["counts"]["pending"] += 1
+    before["by task"]["mail"]["command"].update(processing=0, pending=1)
+    before["by task"]["mail"]["command"].pop("processing")
+    assert after == before
+
+
+def test_an_import_goes_on_as_the_old_store_would(
+    full: Client, make_client: Callable[[str], Client]
+) -> None:
+    new = make_client("new")
+    new.import_lines(full.export())
+    newest = max(job.id for job in full.list())
+    for key in ("taken", "window"):
+        with pytest.raises(UniqueTaken):
+            new.command("true", unique_key=key, queue="default" if key == "taken" else "mail",
+                        on_duplicate="refuse")  # fmt: skip
+    with pytest.raises(NameTaken):
+        new.command("true", name="held")
+    fresh = new.command("true", unique_key="free", name="ended", queue="mail")
+    assert fresh.id == newest + 1
+    parent = new.list(state="pending", queue="default")[-1]
+    held = new.get("held")
+    assert held.after == (parent.id,)
+    new.release(held)
+    assert new.get(held).state is State.BLOCKED
+    while claims := new.fetch("default", 10):
+        for claim in claims:
+            new.complete(claim)
+    assert new.get(held).state is State.PENDING  # its host and condition are not here
+    assert everything(new)["counts"] == new.counts()
+
+
+def test_into_a_store_with_jobs_come_new_ids(
+    full: Client, make_client: Callable[[str], Client]
+) -> None:
+    new = make_client("new")
+    own = [new.command("true").id for _ in range(3)]
+    new.queue("mail", weight=7)
+    count = new.import_lines(full.export())
+    assert len(new.list(limit=1000)) == count + 3
+    assert new.queue("mail").weight == 7
+    assert new.queue("parked").dead_letter == "letters"
+    old, imported = full.get("held"), new.get("held")
+    assert imported.id not in own
+    shift = imported.id - old.id
+    assert shift > 0
+    assert imported.after == tuple(parent + shift for parent in old.after)
+    copies = [(job.id, job.copy_of) for job in full.list() if job.copy_of]
+    assert copies == [
+        (job.id - shift, job.copy_of - shift) for job in new.list(limit=1000) if job.copy_of
+    ]
+    assert [new.get(job).command for job in own] == ["true"] * 3
+
+
+def test_what_is_imported_twice_collides_by_name_and_leaves_nothing(
+    full: Client, make_client: Callable[[str], Client]
+) -> None:
+    new = make_client("new")
+    new.import_lines(full.export())
+    before = everything(new)
+    with pytest.raises(UniqueTaken) as caught:
+        new.import_lines(full.export())
+    assert_sentence(caught.value)
+    assert everything(new) == before
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_environments_travel_only_when_asked(
+    full: Client, make_client: Callable[[str], Client], asked: bool
+) -> None:
+    lines = list(full.export(environments=asked))
+    assert any(SECRET in line for line in lines) is asked
+    new = make_client("new")
+    new.import_lines(lines)
+    with closing(sqlite3.connect(new.config.store)) as connection:
+        (found,) = connection.execute("SELECT count(*) FROM environments").fetchone()
+        (used,) = connection.execute("SELECT count(env) FROM specs").fetchone()
+    assert (found, used) == ((1, 2) if asked else (0, 0))
+
+
+def test_an_export_is_one_view_that_others_write_under(full: Client) -> None:
+    lines = full.export()
+    first = next(lines)
+    full.command("true", name="added meanwhile")
+    rest = list(lines)
+    assert json.loads(first)["svcq"] == 1
+    assert not any("added meanwhile" in line for line in rest)
+    unfinished = full.export()
+    next(unfinished)
+    unfinished.close()
+    full.command("true")
+
+
+GOOD_JOB: dict[str, Any] = {
+    "id": 5, "state": "pending", "queue": "q", "command": '"true"', "options": "{}",
+    "created_at": 1,
+}  # fmt: skip
+GOOD_QUEUE: dict[str, Any] = {
+    "name": "q", "paused": 0, "weight": 1, "concurrency": None, "rate_count": None,
+    "rate_ms": None, "aging_ms": 3_600_000, "dead_letter": None, "options": "{}",
+}  # fmt: skip
+GOOD_RUN: dict[str, Any] = {"run": 1, "started_at": 1, "ended_at": 2, "how": "failed"}
+HEAD = '{"svcq": 1}'
+
+BAD_JOBS: list[dict[str, Any]] = [
+    {"id": 0}, {"id": -5}, {"id": "5"}, {"id": 2**70}, {"id": None}, {"id": True},
+    {"state": "processing"}, {"state": "gone"}, {"state": None}, {"state": ["pending"]},
+    {"state": "completed"}, {"finished_at": 5},
+    {"queue": None}, {"queue": "a b"}, {"queue": "\ud800"}, {"queue": 5},
+    {"command": None}, {"command": "true"}, {"command": "[]"}, {"command": "[5]"},
+    {"command": '""'}, {"task": "t"}, {"task": "t", "command": None, "args": "{}"},
+    {"task": "t", "command": None, "args": "[[],[]]"}, {"task": 5, "command": None},
+    {"options": None}, {"options": "x"}, {"options": "[]"}, {"options": '{"max_attempts":"x"}'},
+    {"options": '{"timeout":"5m"}'}, {"options": {}},
+    {"created_at": None}, {"created_at": "now"}, {"created_at": 2**70},
+    {"priority": 5000}, {"run": -1}, {"failures": "x"}, {"run_at": "soon"}, {"progress": 7},
+    {"progress": float("nan")}, {"name": "123"}, {"name": "a\0"}, {"tags": "red"},
+    {"tags": '{"a":1}'}, {"tags": '["a b"]'}, {"env": "x"}, {"env": '{"A":5}'}, {"cwd": 5},
+    {"orphaned": "cry"}, {"unique_key": 5}, {"key": "k", "key_concurrency": 0}, {"copy_of": "x"},
+    {"reason": 5}, {"owner": "\ud800"},
+    {"parents": 5}, {"parents": [5]}, {"parents": [[1, "success"]]}, {"parents": [[4, "luck", 0]]},
+    {"parents": [[404, "success", 0]]}, {"parents": [["1", "success", 0]]},
+    {"runs": 5}, {"runs": [5]}, {"runs": [{}]}, {"runs": [{**GOOD_RUN, "how": "magic"}]},
+    {"runs": [{**GOOD_RUN, "result": "x"}]}, {"runs": [GOOD_RUN, GOOD_RUN]},
+    {"runs": [{**GOOD_RUN, "started_at": None}]},
+]  # fmt: skip
+BAD_QUEUES: list[dict[str, Any]] = [
+    {"name": None}, {"name": ""}, {"name": "a b"}, {"name": "\ud800"}, {"paused": 5},
+    {"weight": 0}, {"weight": "heavy"}, {"concurrency": -1}, {"rate_count": 5},
+    {"rate_count": 0, "rate_ms": 5}, {"aging_ms": 0}, {"aging_ms": None}, {"dead_letter": 5},
+    {"options": "x"}, {"options": '{"keep_dead":"1d"}'}, {"weight": 2**70},
+]  # fmt: skip
+BAD_LINES = [
+    *(json.dumps({"job": {**GOOD_JOB, **bad}}) for bad in BAD_JOBS),
+    *(json.dumps({"queue": {**GOOD_QUEUE, **bad}}) for bad in BAD_QUEUES),
+    json.dumps({"job": {**GOOD_JOB, "id": 4}}), '{"job": 5}', '{"queue": []}', '{"job": null}',
+    "", "not JSON", "[]", "5", "{}", '{"jobs": []}', HEAD, '{"job": ' + "[" * 100_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", BAD_LINES, ids=lambda line: line[-60:].encode("ascii", "replace"))
+def test_a_malformed_line_is_named_and_nothing_is_imported(client: Client, line: str) -> None:
+    fine = [HEAD, json.dumps({"queue": {**GOOD_QUEUE, "name": "other"}}),
+            json.dumps({"job": {**GOOD_JOB, "id": 4}})]  # fmt: skip
+    with pytest.raises(InvalidInput) as caught:
+        client.import_lines([*fine, line, json.dumps({"job": {**GOOD_JOB, "id": 6}})])
+    assert_sentence(caught.value, "Line 4 ")
+    assert (client.queues(), client.changes()) == ([], [])
+    assert client.command("true").id == 1
+
+
+def test_the_lines_that_were_made_bad_above_are_good(client: Client) -> None:
+    good = {"queue": GOOD_QUEUE}, {"job": {**GOOD_JOB, "runs": [GOOD_RUN]}}
+    assert client.import_lines([HEAD, *map(json.dumps, good)]) == 1
+    assert client.get(5).state is State.PENDING
+    assert [claim.id for claim in client.fetch()] == [5]
+
+
+@pytest.mark.parametrize("head", ["{}", '{"svcq": 99}', '{"job": {}}', "x"])
+def test_something_else_than_an_export(client: Client, head: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        client.import_lines([head])
+    assert_sentence(caught.value, "Line 1 ")
+    with pytest.raises(InvalidInput) as empty:
+        client.import_lines([])
+    assert_sentence(empty.value)
+
+
+def test_jobs_that_wait_for_each_other_are_not_imported(client: Client) -> None:
+    ring = [
+        {**GOOD_JOB, "id": one, "state": "blocked", "parents": [[other, "success", 0]]}
+        for one, other in ((5, 6), (6, 5))
+    ]
+    with pytest.raises(DependencyCycle) as caught:
+        client.import_lines([HEAD, *(json.dumps({"job": job}) for job in ring)])
+    assert_sentence(caught.value, 5, 6)
+    assert sum(client.counts().values()) == 0
+
+
+# Backups
+
+
+def test_a_backup_is_a_store_with_everything(full: Client, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    full.backup(target)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.glob("*copy*")] == ["copy.db"]
+    with Client(config=full.config._replace(store=str(target))) as copy:
+        assert everything(copy) == everything(full)
+        assert copy.command("true").id == max(job.id for job in full.list()) + 1
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_backup_holds_environments_only_when_asked(
+    full: Client, tmp_path: Path, asked: bool
+) -> None:
+    target = tmp_path / "copy.db"
+    full.backup(target, environments=asked)
+    assert (SECRET.encode() in target.read_bytes()) is asked
+
+
+def test_a_backup_never_replaces_a_file(full: Client, tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("keep me")
+    with pytest.raises(InvalidInput) as caught:
+        full.backup(target)
+    assert_sentence(caught.value, str(target))
+    assert target.read_text() == "keep me"
+
+
+@pytest.mark.parametrize("name", ["no/such/folder/copy.db", "x" * 300, "a\0b", ""])
+def test_places_where_no_backup_can_be(full: Client, tmp_path: Path, name: str) -> None:
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(svcq.SvcqError) as caught:
+        full.backup(f"{tmp_path}/{name}")
+    assert_sentence(caught.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+WRITER = """
+import sys, svcq
+with svcq.Client(store=sys.argv[1]) as client:
+    for n in range(100_000):
+        job = client.command("true", tags=["a"], env={"TOKEN": sys.argv[2]})
+        client.cancel(job)
+"""
+
+
+def test_a_backup_while_others_write(client: Client, tmp_path: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, client.config.store, SECRET], cwd=ROOT)
+        for _ in range(2)
+    ]
+    try:
+        eventually(lambda: sum(client.counts().values()) > 50, timeout=30)
+        for n in range(3):
+            before = sum(client.counts().values())
+            target = tmp_path / f"copy{n}.db"
+            client.backup(target)
+            assert SECRET.encode() not in target.read_bytes()
+            with Client(config=client.config._replace(store=str(target))) as copy:
+                counts = copy.counts()
+                assert before <= sum(counts.values()) <= sum(client.counts().values())
+                assert sum(counts.values()) == len(copy.list(limit=100_000))
+                assert len(copy.list(limit=100_000, tag="a")) == sum(counts.values())
+        assert all(writer.poll() is None for writer in writers)
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
