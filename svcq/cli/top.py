@@ -121,13 +121,15 @@ class _Top:
         mark = self._client.store.write_mark()
         if mark == self._mark:
             return news
+        self._read(mark)
+        self._read_again = now + max(_SOONEST, (time.monotonic() - now) * _CALM)
+        return True
+
+    def _read(self, mark: tuple[int, int]) -> None:
         self._mark = mark
         self._snapshot = snapshot_of(self._client)
-        spent = time.monotonic() - now
-        self._read_again = now + max(_SOONEST, spent * _CALM)
         if self._output is not None:
             self._look_at_job(self._output)
-        return True
 
     def _look_at_job(self, output: _Tail) -> None:
         try:
@@ -158,6 +160,8 @@ class _Top:
             if action.verb == "quit":
                 return True
             self._view = replace(self._view, message=act(self._client, action))
+            # The next key is meant for what the screen will show, not for what it was.
+            self._read(self._client.store.write_mark())
         self._show_or_hide_output()
         return False
 
