@@ -13,6 +13,7 @@ modules of a newer version.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -34,8 +35,11 @@ class Later:
 
 
 def import_all() -> None:
+    """For a program that will run long: nothing is imported later, from files that may have been
+    replaced by then."""
     while _waiting:
         import_module(_waiting.pop())
+    gc.freeze()  # it is all there to stay: no collection need look at it again
 
 
 def names_from(

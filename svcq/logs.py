@@ -31,6 +31,8 @@ def open_log(path: Path) -> int:
 def tail(path: Path, lines: int = TAIL_LINES) -> str | None:
     """The last lines of a log, for the history; None when there is nothing."""
     try:
+        if not os.stat(path).st_size:
+            return None
         with open(_open_plain_file(path), "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - TAIL_BYTES, 0))
@@ -42,7 +44,7 @@ def tail(path: Path, lines: int = TAIL_LINES) -> str | None:
     return "\n".join(found) or None
 
 
-def read_start(path: Path, limit: int) -> bytes | None:
+def read_start(path: str | Path, limit: int) -> bytes | None:
     """The first bytes of a file that a job wrote; None where there is none."""
     try:
         with open(_open_plain_file(path), "rb") as file:
@@ -51,7 +53,7 @@ def read_start(path: Path, limit: int) -> bytes | None:
         return None
 
 
-def _open_plain_file(path: Path) -> int:
+def _open_plain_file(path: str | Path) -> int:
     """What a job has put in the place of its file must not make us wait, or read for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

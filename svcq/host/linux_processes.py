@@ -16,11 +16,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 MARKER = "SVCQ_RUN"
-# Jobs are work in the background: whoever sits at the machine goes first.
+# Jobs are work in the background.
 BELOW_NORMAL = 5
 _MOST_LISTS = 100  # a machine where processes are always born must not keep us looking
 
@@ -52,7 +53,7 @@ def process_born(pid: int) -> str | None:
     return None if seen is None else seen.born
 
 
-def hold_lock(path: Path) -> int | None:
+def hold_lock(path: str | Path) -> int | None:
     """Lock a file for as long as the returned descriptor, or a copy of it, is open anywhere."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -63,7 +64,7 @@ def hold_lock(path: Path) -> int | None:
     return descriptor
 
 
-def lock_is_held(path: Path) -> bool:
+def lock_is_held(path: str | Path) -> bool:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -83,33 +84,38 @@ def shell(line: str) -> list[str]:
 
 
 class Child:
-    """A process of ours in a session of its own."""
+    """A process of ours in a session of its own. `ended` tells of its end, without a thread and
+    without asking."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self.pid = process.pid
-        self.born = process_born(process.pid) or ""
-
-    async def wait(self) -> Exit:
-        """Its end, without a thread and without asking."""
-        descriptor = os.pidfd_open(self.pid)
-        loop = asyncio.get_running_loop()
-        ended = loop.create_future()
-        loop.add_reader(descriptor, _set_result, ended)
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[Exit] = self._loop.create_future()
         try:
-            await ended
-        finally:
-            loop.remove_reader(descriptor)
-            os.close(descriptor)
-        _, status, used = os.wait4(self.pid, 0)  # noqa: ASYNC222 (it has ended: no waiting)
+            self._descriptor = os.pidfd_open(process.pid)
+        except OSError:
+            # No handle is left for it: a process that nobody hears of must not go on.
+            process.kill()
+            process.wait()
+            raise
+        self._loop.add_reader(self._descriptor, self._has_ended)
+
+    def step_back(self) -> None:
+        """Whoever sits at the machine goes first: below the usual priority, with its group."""
+        with suppress(OSError):  # it may have ended already
+            if os.getpriority(os.PRIO_PROCESS, self.pid) < BELOW_NORMAL:
+                os.setpriority(os.PRIO_PGRP, self.pid, BELOW_NORMAL)
+
+    def _has_ended(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        _, status, used = os.wait4(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         self._process.returncode = code  # it must not wait a second time
-        return Exit(code, round((used.ru_utime + used.ru_stime) * 1000), used.ru_maxrss * 1024)
-
-
-def _set_result(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+        cpu_ms = round((used.ru_utime + used.ru_stime) * 1000)
+        if not self.ended.done():
+            self.ended.set_result(Exit(code, cpu_ms, used.ru_maxrss * 1024))
 
 
 def start_child(
@@ -130,7 +136,7 @@ def start_child(
             argv,
             cwd=cwd,
             env=dict(env),
-            stdin=output if terminal else subprocess.DEVNULL,
+            stdin=output if terminal else _nothing(),
             stdout=output,
             stderr=output,
             pass_fds=tuple(inherit),
@@ -139,10 +145,13 @@ def start_child(
 
     if nice is not None or cpus is not None:
         return Child(_start_limited(start, nice, cpus))
-    child = Child(start())
-    with suppress(OSError):  # it may have ended already; what it has forked by now is of its group
-        os.setpriority(os.PRIO_PGRP, child.pid, BELOW_NORMAL)
-    return child
+    return Child(start())
+
+
+@cache
+def _nothing() -> int:
+    """/dev/null, opened once: thousands of short commands want it."""
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _start_limited(
@@ -188,7 +197,7 @@ def tree_of(
     marker: str,
     *,
     session: int | None = None,
-    lock: Path | None = None,
+    lock: str | Path | None = None,
     known: Sequence[Seen] = (),
 ) -> list[Seen]:
     """The living processes of a run, by session, marker, inherited lock, and descent from these.
@@ -274,9 +283,9 @@ def _has_marker(pid: int, wanted: bytes) -> bool:
         return False
 
 
-def _inode(path: Path) -> tuple[int, int] | None:
+def _inode(path: str | Path) -> tuple[int, int] | None:
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return None
     return status.st_dev, status.st_ino

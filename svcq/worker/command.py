@@ -29,11 +29,12 @@ from svcq.jobs import (
 from svcq.logs import drop_middle, log_file, open_log, read_start, tail
 from svcq.policy import Policy, encode_json
 from svcq.times import format_duration
-from svcq.worker.places import Places, Run
+from svcq.worker.places import Seat, Seats
 from svcq.worker.terminal import Terminal
 from svcq.worker.trees import Tree
 
 LOOK = 1.0  # seconds between looks at progress, output and memory
+FIRST_LOOK = 0.05  # those who end before it cost nothing that only the long ones need
 
 Told = Callable[[float, str | None], None]
 
@@ -43,7 +44,8 @@ class CommandRun:
         self,
         claim: Claim,
         policy: Policy,
-        places: Places,
+        home: Path,
+        seats: Seats,
         marker: str,
         env: Mapping[str, str],
         max_payload: int,
@@ -52,21 +54,22 @@ class CommandRun:
     ) -> None:
         self.claim = claim
         self._policy = policy
-        self._run: Run = places.run(claim.id, claim.run)
-        self._log: Path = log_file(places.home, claim.id, claim.run)
+        self._seats = seats
+        self._seat = Seat("")  # taken when it begins
+        self._log: Path = log_file(home, claim.id, claim.run)
         self._marker = marker
         self._env = env
         self._max_payload = max_payload
         self._on_progress = on_progress
         self._say = say
         self._told = ""
-        self._stop = asyncio.Event()
+        self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ending: Outcome | None = None  # what it will be when it was not its own end
         self._child: processes.Child | None = None
         self._tree = Tree(marker, None, None)
         self._paused = False
         self._clock = asyncio.get_running_loop().time
-        self._counted = self._clock()
+        self._counted = 0.0
         self._left: float | None = None if policy.timeout is None else policy.timeout / 1000
 
     # What others ask for while it runs
@@ -92,13 +95,22 @@ class CommandRun:
     def _end_with(self, outcome: Outcome) -> None:
         if self._ending is None:
             self._ending = outcome
-        self._stop.set()
+        if not self._stop.done():
+            self._stop.set_result(None)
 
     # Its life
 
     async def run(self) -> Outcome:
         if self._ending is not None:
             return self._ending
+        self._counted = self._clock()
+        self._seat = self._seats.take()
+        try:
+            return await self._start_and_live()
+        finally:
+            self._seats.give_back(self._seat)
+
+    async def _start_and_live(self) -> Outcome:
         try:
             terminal = self._start()
         except OSError as error:
@@ -112,11 +124,10 @@ class CommandRun:
         finally:
             if terminal is not None:
                 terminal.close()
-            self._run.remove()
 
     async def _live(self) -> Outcome:
         assert self._child is not None
-        ended = asyncio.ensure_future(self._child.wait())
+        ended = self._child.ended
         await self._watch(ended)
         if ended.done():
             # It was faster than whoever wanted it to end.
@@ -124,7 +135,7 @@ class CommandRun:
         else:
             await self._end_tree(self._policy.grace / 1000)
         exit_ = await ended
-        if exit_.code not in self._policy.success or processes.lock_is_held(self._run.lock):
+        if exit_.code not in self._policy.success or processes.lock_is_held(self._seat.lock):
             # It may have left processes behind; a job ends with all of its tree.
             await self._end_tree(self._policy.grace / 1000)
         self._look()
@@ -138,13 +149,11 @@ class CommandRun:
 
     def _start(self) -> Terminal | None:
         """Make the lock and the marker, then the process that carries both."""
-        self._run.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         terminal = None
         with ExitStack() as ours:
             # Undone unless all of it succeeds.
             undo = ours.enter_context(ExitStack())
-            undo.callback(self._run.remove)
-            lock = processes.hold_lock(self._run.lock)
+            lock = processes.hold_lock(self._seat.lock)
             if lock is None:
                 raise BlockingIOError(11, "the run's lock is held by an earlier process of it")
             ours.callback(os.close, lock)  # from here on its processes alone hold it
@@ -167,9 +176,7 @@ class CommandRun:
             undo.pop_all()
         if terminal is not None:
             terminal.begin()
-        with suppress(OSError):  # a full disk: its marker and its lock can still be found
-            self._run.leader.write_text(f"{self._child.pid} {self._child.born}")
-        self._tree = Tree(self._marker, self._child.pid, self._run.lock)
+        self._tree = Tree(self._marker, self._child.pid, self._seat.lock)
         return terminal
 
     def _environment(self) -> dict[str, str]:
@@ -179,27 +186,36 @@ class CommandRun:
             **self._env,
             "SVCQ_JOB": str(self.claim.id),
             processes.MARKER: self._marker,
-            "SVCQ_PROGRESS": str(self._run.progress),
-            "SVCQ_RESULT": str(self._run.result),
+            "SVCQ_PROGRESS": str(self._seat.progress),
+            "SVCQ_RESULT": str(self._seat.result),
         }
 
     async def _watch(self, ended: asyncio.Future[processes.Exit]) -> None:
         """Until it has ended, or is to be ended."""
-        stop = asyncio.ensure_future(self._stop.wait())
-        try:
-            while not (ended.done() or stop.done()):
-                wait = LOOK if self._left is None or self._paused else min(LOOK, self._left)
-                await asyncio.wait((ended, stop), timeout=wait, return_when="FIRST_COMPLETED")
-                if ended.done():
-                    return
-                self._count_time()
-                if self._left is not None and self._left <= 0:
-                    limit = format_duration(self._policy.timeout or 0)
-                    self._end_with(timed_out(f"ran longer than its timeout of {limit}"))
-                    return
-                self._look()
-        finally:
-            stop.cancel()
+        either, look = (ended, self._stop), FIRST_LOOK
+        while not (ended.done() or self._stop.done()):
+            wait = look if self._left is None or self._paused else min(look, self._left)
+            await asyncio.wait(either, timeout=wait, return_when="FIRST_COMPLETED")
+            if ended.done():
+                return
+            self._count_time()
+            if self._left is not None and self._left <= 0:
+                limit = format_duration(self._policy.timeout or 0)
+                self._end_with(timed_out(f"ran longer than its timeout of {limit}"))
+                return
+            if look == FIRST_LOOK:
+                self._has_come_to_stay()
+            look = LOOK
+            self._look()
+
+    def _has_come_to_stay(self) -> None:
+        assert self._child is not None
+        if self._policy.nice is None:
+            self._child.step_back()
+        # For whoever must end it should we be gone; its marker and its lock tell of it too.
+        born = processes.process_born(self._child.pid)
+        with suppress(OSError), open(self._seat.lock, "w") as file:
+            file.write(f"{self._child.pid} {born}")
 
     def _count_time(self) -> None:
         """Take what has passed since the last time from what is left, unless it was paused."""
@@ -225,7 +241,7 @@ class CommandRun:
                 )
 
     def _read_progress(self) -> None:
-        text = (read_start(self._run.progress, 1000) or b"").decode("utf-8", "replace").strip()
+        text = (read_start(self._seat.progress, 1000) or b"").decode("utf-8", "replace").strip()
         if text == self._told:
             return
         self._told = text
@@ -264,7 +280,7 @@ class CommandRun:
         return _replaced(failed(said, exit_code=code, tail=end), **used)
 
     def _result(self) -> str | None:
-        data = read_start(self._run.result, self._max_payload + 1)
+        data = read_start(self._seat.result, self._max_payload + 1)
         if data is None or not data.strip():
             return None
         if len(data) > self._max_payload:

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 from svcq.config import Config, Project
 from svcq.errors import StoreError, SvcqError
-from svcq.jobs import Claim, Outcome, failed, interrupted
+from svcq.jobs import Claim, Outcome, cancelled, failed, interrupted, snoozed
 from svcq.later import import_all
 from svcq.policy import policy_of
 from svcq.store import Orders, Report, Store, open_store
 from svcq.worker import spool
+from svcq.worker.ahead import Ahead
 from svcq.worker.command import CommandRun
 from svcq.worker.membership import Membership
 from svcq.worker.places import Places, marker_of, runners_marker
@@ -31,6 +32,7 @@ from svcq.worker.tasks import Call, TaskPool
 
 LOOK = 1.0  # seconds between looks at a store that nobody rang for
 LOOK_AROUND = 0.5  # seconds between looks at other workers: the jobs of a dead one wait for it
+PACE = 0.005  # seconds between turns while short commands run that were claimed ahead
 TELL = 0.1  # seconds for which progress is gathered before it is told
 
 
@@ -50,14 +52,14 @@ class _Said(NamedTuple):
     told: list[tuple[Claim, float, str | None]]
     known: set[tuple[int, int]]
     free: int
-    ahead: int
+    ahead: Mapping[str, int]  # by kind: how many short ones could be taken beyond the free slots
 
 
 class _Heard(NamedTuple):
     """What the store answers."""
 
     claims: list[Claim]
-    environments: Mapping[int, str | None]
+    environments: Mapping[int, Mapping[str, str]]
     orders: Orders
 
 
@@ -69,6 +71,7 @@ class Worker:
         self._store: Store = open_store(config)
         self._store_id = self._store.id()
         self._running: dict[int, CommandRun] = {}
+        self._ahead = Ahead(settings.slots, self._return_ahead)
         self._reports: list[Report] = []
         self._kept: list[Report] = []  # what neither store nor disk would take; the thread's own
         self._pools: list[TaskPool] = []
@@ -116,6 +119,7 @@ class Worker:
     def drain(self) -> None:
         """Take nothing new, finish what runs, then end."""
         self._draining = True
+        self._return_ahead()
         self._wake.set()
 
     def interrupt(self, reason: str) -> None:
@@ -133,7 +137,7 @@ class Worker:
         return self._draining and not (self._held() or self._reports or self._kept)
 
     def _held(self) -> int:
-        return len(self._running) + sum(map(len, self._pools))
+        return len(self._running) + len(self._ahead) + sum(map(len, self._pools))
 
     # Coming and going
 
@@ -176,37 +180,43 @@ class Worker:
             return
         self._obey(heard.orders)
         for claim in heard.claims:
-            self._begin(claim, heard.environments)
+            self._take(claim, heard.environments)
         for pool in self._pools:
             pool.pump()
 
     def _known(self) -> set[tuple[int, int]]:
         """(job, run) that this worker knows to be its own."""
-        commands = {(run.claim.id, run.claim.run) for run in self._running.values()}
+        runs = (*self._running.values(), *self._ahead)
+        commands = {(run.claim.id, run.claim.run) for run in runs}
         return commands.union(*(pool.runs() for pool in self._pools))
 
     def _obey(self, orders: Orders) -> None:
         for job in orders.cancel:
             if job in self._running:
                 self._running[job].cancel()
+            elif run := self._ahead.take(job):
+                self._ended(run.claim, cancelled())
             for pool in self._pools:
                 pool.cancel(job)
-        for job, run in self._running.items():
-            run.pause() if job in orders.pause else run.resume()
+        for job, running in self._running.items():
+            running.pause() if job in orders.pause else running.resume()
         if orders.state == "draining":
-            self._draining = True
+            self.drain()
         elif orders.state == "stopping":
             self.interrupt("its worker was stopped")
         elif orders.state == "ended":
             self.interrupt("its worker was given up as lost")
 
-    def _room(self) -> tuple[int, int]:
-        """Free slots, and how many short tasks could be taken beyond them."""
+    def _room(self) -> tuple[int, Mapping[str, int]]:
+        """Free slots, and how many short jobs of each kind could be taken beyond them."""
         if self._draining:
-            return 0, 0
-        busy = sum(pool.busy() for pool in self._pools)
-        free = self._settings.slots - len(self._running) - busy
-        return free, sum(pool.ahead() for pool in self._pools)
+            return 0, {}
+        ahead = {"task": sum(pool.ahead() for pool in self._pools), "command": self._ahead.room()}
+        return self._free(), ahead
+
+    def _free(self) -> int:
+        busy = len(self._running) + sum(pool.busy() for pool in self._pools)
+        return self._settings.slots - busy
 
     def _speak(self, said: _Said) -> _Heard:
         """All that this turn has to say to the store, and to ask of it."""
@@ -226,13 +236,17 @@ class Worker:
             claims = self._claim(said.free, said.ahead)
         self._due = store.next_due() if len(claims) < said.free else None
         wanted = {claim.env for claim in claims if claim.env is not None}
-        environments = {env: store.environment(env) for env in wanted}
+        kept = {env: store.environment(env) for env in wanted}
+        environments = {env: json.loads(text) for env, text in kept.items() if text is not None}
         return _Heard(claims, environments, orders)
 
-    def _claim(self, free: int, ahead: int) -> list[Claim]:
+    def _claim(self, free: int, ahead: Mapping[str, int]) -> list[Claim]:
         claims = self._store.claim(self._claimer, free) if free > 0 else []
-        if ahead > 0:
-            claims += self._store.claim(self._claimer._replace(kinds=("task",)), ahead)
+        if len(claims) < free:
+            return claims
+        for kind, room in ahead.items():
+            if room > 0:
+                claims += self._store.claim(self._claimer._replace(kinds=(kind,)), room)
         return claims
 
     def _give_back_unknown(self, said: _Said) -> None:
@@ -257,19 +271,37 @@ class Worker:
                 self._kept = reports
             raise
 
-    def _begin(self, claim: Claim, environments: Mapping[int, str | None]) -> None:
+    def _take(self, claim: Claim, environments: Mapping[int, Mapping[str, str]]) -> None:
         policy = policy_of(self._config.jobs, claim.queue_options, claim.options)
+        marker = marker_of(self._store_id, claim.id, claim.run)
         if claim.task:
-            marker = marker_of(self._store_id, claim.id, claim.run)
             self._pool_for(claim.task).begin(Call(claim, policy, marker))
             return
+        base = environments.get(claim.env or 0, self._own_environment)
         run = CommandRun(
-            claim, policy, self._places, marker_of(self._store_id, claim.id, claim.run),
-            self._environment(claim, environments), self._config.jobs.max_payload,
+            claim, policy, self._config.home, self._member.seats, marker,
+            {**base, "SVCQ_HOME": self._config.directory}, self._config.jobs.max_payload,
             lambda fraction, note: self._progress(claim, fraction, note), self._settings.say,
         )  # fmt: skip
-        self._running[claim.id] = run
+        if self._free() > 0:
+            self._begin(run)
+        elif self._draining:
+            self._ended(claim, snoozed(0))
+        else:
+            self._ahead.put(run)
+
+    def _begin(self, run: CommandRun) -> None:
+        self._running[run.claim.id] = run
         self._keep(self._see_through(run))
+
+    def _begin_ahead(self) -> None:
+        while self._free() > 0 and (run := self._ahead.next()):
+            self._begin(run)
+
+    def _return_ahead(self) -> None:
+        """Not started, so nothing failed: they wait again, for anyone."""
+        for run in self._ahead.clear():
+            self._ended(run.claim, snoozed(0))
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         future = asyncio.ensure_future(work)
@@ -287,11 +319,14 @@ class Worker:
         return likely[0] if likely else pools[0]
 
     async def _see_through(self, run: CommandRun) -> None:
+        began = asyncio.get_running_loop().time()
         try:
             outcome = await run.run()
         except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the worker)
             outcome = failed(f"svcq itself failed: {type(error).__name__}: {error}")
+        self._ahead.ended(asyncio.get_running_loop().time() - began)
         self._ended(run.claim, outcome)
+        self._begin_ahead()
 
     def _ended(self, claim: Claim, outcome: Outcome) -> None:
         self._running.pop(claim.id, None)
@@ -308,11 +343,6 @@ class Worker:
         self._telling = False
         self._wake.set()
 
-    def _environment(self, claim: Claim, environments: Mapping[int, str | None]) -> dict[str, str]:
-        kept = None if claim.env is None else environments.get(claim.env)
-        base: dict[str, str] = self._own_environment if kept is None else json.loads(kept)
-        return {**base, "SVCQ_HOME": self._config.directory}
-
     # Sleep
 
     def _rung(self) -> None:
@@ -328,6 +358,9 @@ class Worker:
             except TimeoutError:
                 if await loop.run_in_executor(self._thread, self._news):
                     break
+        if len(self._ahead) > self._settings.slots:
+            # There is enough to do meanwhile: one turn for many ends costs as much as for one.
+            await asyncio.sleep(PACE)
         self._wake.clear()
 
     def _patience(self) -> float:

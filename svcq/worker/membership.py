@@ -30,6 +30,7 @@ class Membership:
         born = f"{processes.process_born(pid)}-{next(_numbers)}"
         self._lock_path = places.worker_lock(pid, born)
         self.lock = processes.hold_lock(self._lock_path)
+        self.seats = places.seats(pid, born)
         self.id = store.register(
             WorkerInfo(self._host, pid, processes.boot_id(), born, slots, __version__)
         )
@@ -54,6 +55,7 @@ class Membership:
             return
         with suppress(SvcqError):
             self._store.leave(self.id)
+        self.seats.remove()
         if self.lock is not None:
             os.close(self.lock)
         self._lock_path.unlink(missing_ok=True)

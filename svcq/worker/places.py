@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import glob
+import itertools
+import os
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -24,38 +27,69 @@ class Places(NamedTuple):
         """Held as long as the worker lives: no pid can be mistaken for another's."""
         return self.workers / f"{pid}-{born}.lock"
 
-    def run(self, job: int, run: int) -> Run:
-        return Run(self.home / "runs" / f"{job}.{run}")
+    def seats(self, pid: int, born: str) -> Seats:
+        return Seats(f"{self.home}/runs/{pid}-{born}")
 
     def prepare(self) -> None:
         for folder in (self.home, self.workers, self.spool, self.home / "runs", self.home / "logs"):
             host.private_directory(folder)
 
 
-class Run(NamedTuple):
-    """The folder of one run of a command: the lock its processes inherit, and what it says."""
+class Seat(NamedTuple):
+    """The files of one run of a command: the lock its processes inherit, and what it says."""
 
-    folder: Path
-
-    @property
-    def lock(self) -> Path:
-        return self.folder / "lock"
+    lock: str  # holds the pid and start time of the first process, once it has run for a while
 
     @property
-    def progress(self) -> Path:
-        return self.folder / "progress"
+    def progress(self) -> str:
+        return f"{self.lock}.progress"
 
     @property
-    def result(self) -> Path:
-        return self.folder / "result"
+    def result(self) -> str:
+        return f"{self.lock}.result"
 
-    @property
-    def leader(self) -> Path:
-        """The pid and start time of its first process."""
-        return self.folder / "leader"
+    def clear(self) -> None:
+        if any([_remove(self.progress), _remove(self.result)]):
+            # Who writes with care writes a file beside it first, and may not have come to the end.
+            for path in glob.iglob(f"{glob.escape(self.lock)}.*"):
+                _remove(path)
+
+
+class Seats:
+    """The seats of a worker, used again and again: to make files anew for each run would cost as
+    much as a short command."""
+
+    def __init__(self, stem: str) -> None:
+        self._stem = stem
+        self._free: list[Seat] = []
+        self._numbers = itertools.count(1)
+
+    def take(self) -> Seat:
+        return self._free.pop() if self._free else Seat(f"{self._stem}.{next(self._numbers)}")
+
+    def give_back(self, seat: Seat) -> None:
+        seat.clear()
+        self._free.append(seat)
+
+    def used(self) -> list[Seat]:
+        """Those there are, whoever took them."""
+        paths = glob.glob(f"{glob.escape(self._stem)}.*")
+        return [Seat(path) for path in paths if path.rpartition(".")[2].isdigit()]
 
     def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for path in glob.glob(f"{glob.escape(self._stem)}.*"):
+            _remove(path)
+
+
+def _remove(path: str) -> bool:
+    """Whether it was there; a job may have put anything there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+    return True
 
 
 def marker_of(store_id: str, job: int, run: int) -> str:

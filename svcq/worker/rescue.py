@@ -16,7 +16,7 @@ from svcq.host import processes
 from svcq.jobs import Outcome, interrupted, lost
 from svcq.store import Store, Worker
 from svcq.worker import spool
-from svcq.worker.places import Places, marker_of, runners_marker
+from svcq.worker.places import Places, Seat, marker_of, runners_marker
 from svcq.worker.trees import Tree
 
 
@@ -69,23 +69,23 @@ def _lives(store: Store, worker: Worker, lock: Path) -> bool:
 def _end_trees(store: Store, places: Places, worker: Worker, say: Callable[[str], None]) -> bool:
     """Whether every process of every job of the worker is gone."""
     store_id = store.id()
+    seats = places.seats(worker.pid, worker.born or "")
     Tree(runners_marker(store_id, worker.id), None, None).kill()
+    left = [one for seat in seats.used() for one in Tree("-", _leader(seat), seat.lock).kill()]
     for job, run in store.runs_of(worker.id):
-        place = places.run(job, run)
-        tree = Tree(marker_of(store_id, job, run), _leader(place.leader), place.lock)
-        left = tree.kill()
-        if left:
-            pids = ", ".join(str(one.pid) for one in left)
-            say(f"Job {job} of dead worker {worker.id} waits: processes {pids} cannot be killed.")
-            return False
-        place.remove()
+        left += Tree(marker_of(store_id, job, run), None, None).kill()
+    if left:
+        pids = ", ".join(sorted({str(one.pid) for one in left}))
+        say(f"The jobs of dead worker {worker.id} wait: processes {pids} cannot be killed.")
+        return False
+    seats.remove()
     return True
 
 
-def _leader(path: Path) -> int | None:
+def _leader(seat: Seat) -> int | None:
     """The first process of a run, if it still is that process."""
     try:
-        pid, born = path.read_text().split()
+        pid, born = Path(seat.lock).read_text().split()
     except (OSError, ValueError):
         return None
     return int(pid) if processes.process_born(int(pid)) == born else None

@@ -61,6 +61,7 @@ class Runner(asyncio.Protocol):
         finally:
             os.close(output)
             theirs.close()
+        self.child.step_back()
         self._tree = Tree(self._marker, self.child.pid, None)
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
@@ -97,7 +98,7 @@ class Runner(asyncio.Protocol):
         may close it.
         """
         assert self.child is not None
-        ending = asyncio.ensure_future(self.child.wait())
+        ending = self.child.ended
         cut = asyncio.ensure_future(self._cut.wait())
         await asyncio.wait((ending, cut), return_when="FIRST_COMPLETED")
         await asyncio.wait((ending, cut), timeout=LAST_WORDS)

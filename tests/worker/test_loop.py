@@ -11,6 +11,7 @@ import pytest
 from svcq.client import Client
 from svcq.errors import StoreBusy
 from svcq.store import Store
+from svcq.worker.command import CommandRun
 from svcq.worker.loop import Settings, Worker
 
 
@@ -67,9 +68,8 @@ def test_a_mistake_of_ours_fails_the_job_and_ends_its_processes(
     job = client.command(f"echo $$ > {pid}; exec sleep 600", max_attempts=1)
     worker = Worker(client.config, Settings())
 
-    def break_it(claim: object, environments: object) -> None:
-        begin(claim, environments)  # type: ignore[arg-type]
-        (run,) = worker._running.values()
+    def break_it(run: CommandRun) -> None:
+        begin(run)
         run._look = _mistake  # type: ignore[method-assign]
 
     begin = worker._begin

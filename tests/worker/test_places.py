@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,23 @@ def test_a_place_that_others_may_write_is_refused(tmp_path: Path) -> None:
         places.prepare()
 
 
-def test_a_run_is_removed_with_all_that_is_in_it(tmp_path: Path) -> None:
-    run = Places(tmp_path).run(12, 3)
-    run.folder.mkdir(parents=True)
-    run.progress.write_text("40")
-    run.remove()
-    run.remove()
-    assert not run.folder.exists()
+def test_a_seat_is_cleared_of_all_that_a_run_said(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    seats = Places(tmp_path).seats(12, "3-1")
+    seat = seats.take()
+    Path(seat.lock).touch()
+    Path(seat.progress).write_text("40")
+    Path(f"{seat.progress}.new").write_text("50")
+    Path(seat.result).mkdir()
+    seats.give_back(seat)
+    assert os.listdir(tmp_path / "runs") == ["12-3-1.1"]
+    assert seats.take() == seat
+    assert seats.take() != seat
+    assert seats.used() == [seat]
+    Places(tmp_path).seats(1, "2-3-1").remove()
+    assert seats.used() == [seat]
+    seats.remove()
+    assert os.listdir(tmp_path / "runs") == []
 
 
 def test_no_marker_begins_with_another() -> None:
