@@ -79,6 +79,13 @@ def lock_is_held(path: str | Path) -> bool:
     return False
 
 
+def ignore_for_ourselves_alone() -> None:
+    """What a shell or nohup told us to ignore: jobs would inherit it, but for a handler of ours."""
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 def shell(line: str) -> list[str]:
     return ["/bin/sh", "-c", line]
 

@@ -411,8 +411,11 @@ UPDATE workers SET beat = beat + 1, lease_until = :lease_until WHERE id = :id AN
 UPDATE workers SET state = :state WHERE id = :id AND state <> 'ended';
 
 -- name: worker_state
--- What a worker is to do: go on, drain, or stop; one that was given up as lost is ended.
-SELECT state FROM workers WHERE id = :id;
+-- What a worker is to do: go on, drain, or stop; one that was given up as lost is ended. One whose
+-- program is older than the store drains, so that a newer one can take its place.
+SELECT CASE WHEN state = 'running' AND program < (SELECT value FROM meta WHERE key = 'version')
+            THEN 'draining' ELSE state END
+FROM workers WHERE id = :id;
 
 -- name: end_worker
 -- It will not report again; what it held has been taken back.

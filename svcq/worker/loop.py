@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from svcq.config import Config, Project
 from svcq.errors import StoreError, SvcqError
+from svcq.host import processes
 from svcq.jobs import Claim, Outcome, cancelled, failed, interrupted, snoozed
 from svcq.later import import_all
 from svcq.policy import policy_of
@@ -391,6 +392,7 @@ class Worker:
 
 def run_worker(config: Config, settings: Settings) -> None:
     """Run one worker in this process until it is drained or told to end."""
+    processes.ignore_for_ourselves_alone()
 
     async def main() -> None:
         await Worker(config, settings).run()

@@ -19,6 +19,7 @@ from tests.helpers import eventually
 from tests.lifecycle import sample
 from tests.lifecycle.homes import PATIENCE, Home, lives
 
+IGNORED = (signal.SIGHUP, signal.SIGQUIT)
 TELL_AND_WAIT = "echo $$ >> {0}/pids; until [ -e {0}/go ]; do sleep 0.02; done"
 
 
@@ -232,6 +233,32 @@ def test_the_worker_leaves_nothing_behind(home: Home) -> None:
     for folder in ("workers", "runs", "spool"):
         assert os.listdir(home.path / folder) == []
     assert os.listdir(f"{home.client.config.store}-bells") == []
+
+
+def test_a_worker_older_than_the_store_finishes_what_it_holds_and_ends(
+    home: Home, tmp_path: Path
+) -> None:
+    worker = home.worker()
+    job = home.add(TELL_AND_WAIT.format(tmp_path))
+    eventually(lambda: pids(tmp_path), PATIENCE)
+    with sqlite3.connect(home.client.config.store) as store:
+        store.execute("UPDATE meta SET value = value + 1 WHERE key = 'version'")
+    store.close()
+    left = home.add("exit 0")
+    (tmp_path / "go").touch()
+    assert home.ended(job).state == "completed"
+    worker.ended()
+    assert home.client.get(left).state == "pending"
+
+
+def test_jobs_hear_the_signals_that_their_worker_was_told_to_ignore(home: Home) -> None:
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in IGNORED}
+    try:
+        home.worker()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert home.run("grep -q 'SigIgn:.*0000000000000000' /proc/self/status").exit_code == 0
 
 
 # Paused and resumed
