@@ -43,9 +43,12 @@ def _cleanup_parser(parser: Parser) -> None:
 
 def _cleanup(_: Namespace) -> None:
     from svcq.client import Client
+    from svcq.service.janitor import tidy
 
     with Client() as client:
-        print(f"Removed {plural(client.cleanup(), 'job')} past retention.")
+        jobs, files = tidy(client.store, client.config)
+    output = f", and {plural(files, 'file')} of output that belonged to no job" if files else ""
+    print(f"Removed {plural(jobs, 'job')} past retention{output}.")
 
 
 PARSERS = {"purge": _purge_parser, "cleanup": _cleanup_parser}

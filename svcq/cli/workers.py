@@ -125,6 +125,7 @@ def _up_parser(parser: Parser) -> None:
 def _up(options: Namespace) -> None:
     from svcq.config import load
     from svcq.policy import check_int
+    from svcq.service.janitor import Janitor
     from svcq.version import __version__
     from svcq.worker.program import Keeper, slots_of
 
@@ -136,7 +137,8 @@ def _up(options: Namespace) -> None:
     noun = "worker" if count == 1 else "workers"
     print(f"svcq {__version__}: {count} {noun} with {slots} slots each on {config.store}.")
     print(_NEXT, flush=True)
-    keeper.run(count, _how(options))
+    with Janitor(config, say):
+        keeper.run(count, _how(options))
     print("Stopped. What was running goes on at the next start.")
 
 

@@ -92,7 +92,8 @@ WHERE until <= :now
 ----------------------------------------------------------------------------------- dependencies
 
 -- name: states_of
--- What a new child needs to know of its parents, and a removal of what it removes.
+-- What a new child needs to know of its parents, a removal of what it removes, and whoever looks
+-- for output that belongs to nobody.
 SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: add_parents

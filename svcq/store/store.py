@@ -4,6 +4,7 @@ writes the ledger and commits. Nothing else writes the database.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -386,6 +387,11 @@ class Store:
         if row is None:
             raise errors.NotFound(f"There is no job {job}: it never was, or it was removed.")
         return State(row[0])
+
+    def known(self, jobs: Collection[int]) -> set[int]:
+        """Those of them that are still there."""
+        with self.engine.read() as tx:
+            return {job for job, _ in tx.rows("states_of", ids=json.dumps(sorted(jobs)))}
 
     def runs(self, job: int) -> list[Run]:
         with self.engine.read() as tx:

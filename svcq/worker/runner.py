@@ -14,8 +14,10 @@ It speaks JSON, a line a batch, over a socket it inherits:
                         {"returned": [key, ...]}               never started, as asked
 
 A plain runner holds one function at a time, whose output goes to its log by the file descriptors
-themselves; an async runner holds many coroutines, whose prints are told apart by their context,
-and whose processes are theirs to end. `left` says that a function has left processes behind.
+themselves; an async runner holds many coroutines, whose prints are told apart by their context.
+Processes that calls leave behind are ended: after each function, and, since nobody can tell whose
+they are while coroutines overlap, when an async runner has no call left. What was started before
+(by an import) stays, as do the helpers of multiprocessing. `left` says that some would not end.
 When the worker is gone, the socket closes and the runner ends at once.
 """
 
@@ -30,17 +32,20 @@ import io
 import json
 import os
 import queue
+import signal
 import socket
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TextIO
 
 PROTOCOL = 1
 FLUSH_AFTER = 0.002
 LONGEST_ERROR = 10_000
+GRACE = 0.5  # seconds that processes left behind have between SIGTERM and SIGKILL
+PATIENCE = 5.0  # seconds after which those that cannot be killed are left to the worker
 
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("svcq_runner_job")
 
@@ -275,6 +280,7 @@ class PlainRunner:
             return [key, "failed", None, why, None, False, False]
         os.environ["SVCQ_JOB"], os.environ["SVCQ_RUN"] = str(job), marker
         running = RunningJob(self._line, key, attempt, job, run)
+        before = descendants()
         self._job = (key, running)
         announce(running)
         os.dup2(output, 1)
@@ -290,13 +296,14 @@ class PlainRunner:
             how, error, delay = outcome(raised)
         self._job = None
         settle_output()
+        left = not end_those_born_since(before)
         wrote = os.fstat(output).st_size > 0
         os.dup2(self._quiet[0], 1)
         os.dup2(self._quiet[1], 2)
         os.close(output)
         if not wrote:
             forget_log(log)
-        return [key, how, result, error, delay, wrote, how != "completed" and has_children()]
+        return [key, how, result, error, delay, wrote, left]
 
 
 def has_children() -> bool:
@@ -306,6 +313,61 @@ def has_children() -> bool:
     except (ChildProcessError, AttributeError):  # there is no such question on Windows
         return False
     return True
+
+
+def descendants(not_below: Collection[int] = ()) -> set[int]:
+    """All processes below this one; those that lost their parent are its own children."""
+    found: set[int] = set()
+    parents = [os.getpid()] if has_children() else []
+    while parents:
+        new = set(children_of(parents.pop())) - found
+        found |= new
+        parents += new.difference(not_below)
+    return found
+
+
+def children_of(pid: int) -> Iterator[int]:
+    with contextlib.suppress(OSError):  # it has ended
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+                yield from map(int, file.read().split())
+
+
+def end_those_born_since(before: set[int]) -> bool:
+    """End what a call has left behind; whether all of it is gone."""
+    began = time.monotonic()
+    helpers = kept_by_multiprocessing()
+    asked: set[int] = set()
+    clean = 0  # a thread that ends hands its children to another: one look may miss them
+    while has_children() and clean < 2:
+        # What a process kept since before starts is its own, but a helper forks for the call.
+        born = descendants(not_below=before - helpers) - before - helpers
+        for pid in list(born):
+            with contextlib.suppress(ChildProcessError):  # not ours to wait for
+                if os.waitpid(pid, os.WNOHANG)[0]:
+                    born.discard(pid)
+        clean = 0 if born else clean + 1
+        took = time.monotonic() - began
+        if took > PATIENCE:
+            return not born
+        for pid in born if took > GRACE else born - asked:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL if took > GRACE else signal.SIGTERM)
+                os.kill(pid, signal.SIGCONT)  # a stopped process would not hear it
+        asked |= born
+        if born:
+            time.sleep(0.005)
+    return True
+
+
+def kept_by_multiprocessing() -> set[int]:
+    """Its helpers, which it starts when first needed and keeps for later calls."""
+    tracker = sys.modules.get("multiprocessing.resource_tracker")
+    server = sys.modules.get("multiprocessing.forkserver")
+    return {
+        getattr(getattr(tracker, "_resource_tracker", None), "_pid", None) or 0,
+        getattr(getattr(server, "_forkserver", None), "_forkserver_pid", None) or 0,
+    }
 
 
 def settle_output() -> None:
@@ -338,6 +400,7 @@ class AsyncRunner:
         self._jobs: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, RunningJob] = {}
         self._ended: list[list[Any]] = []
+        self._before: set[int] = set()  # processes that were there when the first call began
 
     def serve(self, messages: Iterator[dict[str, Any]]) -> None:
         asyncio.run(self._serve(messages))
@@ -357,6 +420,8 @@ class AsyncRunner:
             os._exit(1)
 
     def _take(self, message: dict[str, Any]) -> None:
+        if not self._jobs:
+            self._before = descendants()
         for key, name, text, attempt, log, _, job, run in message.get("run", ()):
             running = self._running[key] = RunningJob(self._line, key, attempt, job, run)
             self._jobs[key] = self._loop.create_task(self._call(running, key, name, text, log))
@@ -395,9 +460,10 @@ class AsyncRunner:
                 how, error, delay = outcome(raised)
         del self._jobs[key], self._running[key]
         wrote = output.close()
+        left = not self._jobs and not end_those_born_since(self._before)
         if not self._ended:
             self._loop.call_soon(self._flush)
-        self._ended.append([key, how, result, error, delay, wrote, False])
+        self._ended.append([key, how, result, error, delay, wrote, left])
 
     def _flush(self) -> None:
         ended, self._ended = self._ended, []
@@ -458,12 +524,15 @@ def open_log(path: str) -> int:
         return os.open(path, flags, 0o600)
 
 
-def die_with_worker(worker: int) -> None:
-    """Where the system can do it: even a runner stuck in foreign code ends with its worker."""
+def bind_to_worker(worker: int) -> None:
+    """Where the system can do it: even a runner stuck in foreign code ends with its worker, and
+    what lost its parent among the processes of a call becomes a child of the runner."""
     try:
         import ctypes
 
-        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+        prctl = ctypes.CDLL(None).prctl
+        prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+        prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
         if os.getppid() != worker:  # it was gone before we could ask
             os._exit(1)
     except (ImportError, OSError, AttributeError, TypeError):
@@ -471,7 +540,7 @@ def die_with_worker(worker: int) -> None:
 
 
 def main() -> None:
-    die_with_worker(int(sys.argv[2]))
+    bind_to_worker(int(sys.argv[2]))
     line = Line(int(sys.argv[1]))
     messages = line.read()
     hello = next(messages)["hello"]

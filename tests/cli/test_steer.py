@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from svcq.client import Client
+from svcq.logs import log_file, open_log
 from tests.cli.conftest import Svcq
 
 
@@ -135,6 +138,19 @@ def test_purge(svcq: Svcq, client: Client) -> None:
 
 def test_cleanup(svcq: Svcq) -> None:
     assert svcq.ok("cleanup").out == "Removed 0 jobs past retention.\n"
+
+
+def test_cleanup_removes_the_output_of_purged_jobs(svcq: Svcq, client: Client) -> None:
+    svcq.ok("add", "--", "true")
+    log = log_file(client.config.home, 1, 1)
+    os.close(open_log(log))
+    client.complete(client.fetch()[0])
+    svcq.ok("purge", "--state", "completed", "--yes")
+    said = svcq.ok("cleanup").out
+    assert said == (
+        "Removed 0 jobs past retention, and 1 file of output that belonged to no job.\n"
+    )
+    assert not log.exists()
 
 
 @pytest.mark.parametrize("verb", ["cancel", "retry", "hold", "release"])

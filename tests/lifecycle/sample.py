@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import asyncio
 import ctypes
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -259,6 +261,70 @@ def leave_a_child_and_fail(file: str) -> None:
     child = subprocess.Popen(["setsid", "sleep", "600"])
     append(file, str(child.pid))
     raise ValueError("failed beside its child")
+
+
+@svcq.task
+def leave_a_process(file: str, how: str, end: str) -> None:
+    STARTS[how](file)
+    while not (os.path.exists(file) and Path(file).read_text().endswith("\n")):
+        time.sleep(0.01)
+    while end == "when asked" and not svcq.current_job().cancelled:
+        time.sleep(0.01)
+    if end != "completed":
+        raise RuntimeError("ended beside a process of its own")
+
+
+def start(*argv: str, **options: Any) -> Callable[[str], None]:
+    return lambda file: append(file, str(subprocess.Popen(argv, **options).pid))
+
+
+def double_fork(file: str) -> None:
+    first = os.fork()
+    if first == 0:
+        if os.fork() == 0:
+            os.setsid()
+            append(file, str(os.getpid()))
+            time.sleep(600)
+        os._exit(0)
+    os.waitpid(first, 0)
+
+
+def start_in_thread(file: str) -> None:
+    thread = threading.Thread(target=start("sleep", "600"), args=(file,))
+    thread.start()
+    thread.join()
+
+
+def start_by_server(file: str) -> None:
+    written = len(Path(file).read_text()) if os.path.exists(file) else 0
+    context = multiprocessing.get_context("forkserver")
+    context.Process(target=append_and_sleep, args=(file,)).start()
+    while not os.path.exists(file) or len(Path(file).read_text()) <= written:
+        time.sleep(0.01)
+
+
+def append_and_sleep(file: str) -> None:
+    append(file, str(os.getpid()))
+    time.sleep(600)
+
+
+STARTS: dict[str, Callable[[str], None]] = {
+    "popen": start("sleep", "600"),
+    "setsid": start("setsid", "sleep", "600"),
+    "double fork": double_fork,
+    "bare environment": start("/usr/bin/sleep", "600", env={}, start_new_session=True),
+    "deaf": start("sh", "-c", "trap '' TERM; while :; do sleep 1; done"),
+    "thread": start_in_thread,
+    "forkserver": start_by_server,
+}
+
+
+@svcq.task
+async def leave_a_process_async(file: str, go: str) -> None:
+    child = await asyncio.create_subprocess_exec("setsid", "sleep", "600")
+    append(file, str(child.pid))
+    while not os.path.exists(go):  # noqa: ASYNC110, ASYNC240 (another process makes it)
+        await asyncio.sleep(0.01)
 
 
 @svcq.task

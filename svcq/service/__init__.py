@@ -1,0 +1,1 @@
+"""What runs beside the workers, once on each machine."""
