@@ -531,10 +531,11 @@ def bind_to_worker(worker: int) -> None:
         import ctypes
 
         prctl = ctypes.CDLL(None).prctl
-        prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
         prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
-        if os.getppid() != worker:  # it was gone before we could ask
-            os._exit(1)
+        if worker:
+            prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+            if os.getppid() != worker:  # it was gone before we could ask
+                os._exit(1)
     except (ImportError, OSError, AttributeError, TypeError):
         pass
 

@@ -8,7 +8,7 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from svcq.config import Project
 from svcq.host import processes
@@ -19,14 +19,31 @@ PROTOCOL = 1
 LAST_WORDS = 1.0  # seconds between the end of a runner and the end of its socket
 
 
+class Limits(NamedTuple):
+    """What sets a runner apart from others: it holds for all that the process does."""
+
+    nice: int | None = None
+    cpus: int | None = None
+    memory: int | None = None
+
+
+UNLIMITED = Limits()
+
+
 class Runner(asyncio.Protocol):
     """One runner process and the calls it holds, by key."""
 
     def __init__(
-        self, project: Project, mode: str, marker: str, on_message: Callable[[Runner, Any], None]
+        self,
+        project: Project,
+        mode: str,
+        limits: Limits,
+        marker: str,
+        on_message: Callable[[Runner, Any], None],
     ) -> None:
         self.project = project
         self.mode = mode
+        self.limits = limits
         self.ready = False
         self.was_ready = False
         self.doomed = False  # we have begun to kill it
@@ -47,13 +64,17 @@ class Runner(asyncio.Protocol):
         if worker_lock is not None:
             # Whoever has it open is one of ours: so are found those that a task forks.
             inherit.append(worker_lock)
+        # With limits it is started by a thread that ends at once, and must not end with it.
+        dies_with = os.getpid() if self.limits == UNLIMITED else 0
         try:
             self.child = processes.start_child(
-                [self.project.python, str(RUNNER), str(theirs.fileno()), str(os.getpid())],
+                [self.project.python, str(RUNNER), str(theirs.fileno()), str(dies_with)],
                 cwd=self.project.path[0] if self.project.path else None,
                 env={**env, processes.MARKER: self._marker},
                 output=output,
                 inherit=inherit,
+                nice=self.limits.nice,
+                cpus=self.limits.cpus,
             )
         except BaseException:
             ours.close()
@@ -61,7 +82,8 @@ class Runner(asyncio.Protocol):
         finally:
             os.close(output)
             theirs.close()
-        self.child.step_back()
+        if self.limits.nice is None:
+            self.child.step_back()
         self._tree = Tree(self._marker, self.child.pid, None)
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.create_connection(lambda: self, sock=ours)

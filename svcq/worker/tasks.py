@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import os
 import time
 from collections import deque
@@ -17,24 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from svcq.config import Project
-from svcq.errors import InvalidArguments
 from svcq.jobs import (
     Claim,
     How,
     Outcome,
     cancelled,
-    completed,
     failed,
     interrupted,
-    rejected,
     snoozed,
     timed_out,
 )
-from svcq.logs import drop_middle, log_file, tail
-from svcq.policy import Policy, encode_json
+from svcq.logs import log_file, tail
 from svcq.times import format_duration
-from svcq.worker.runners import PROTOCOL, Runner
+from svcq.worker.calls import Call, clean, outcome_of
+from svcq.worker.runners import PROTOCOL, UNLIMITED, Limits, Runner
 from svcq.worker.trees import Tree
+
+__all__ = ["Call", "TaskPool"]
 
 SHORT = 0.005  # seconds: a call this short is worth sending ahead
 LONG = 0.05  # seconds after which calls behind a running one go elsewhere
@@ -44,20 +42,6 @@ TRY_AGAIN = 5.0  # seconds after which a project that could not be imported is t
 LONGEST_IMPORT = 300.0
 
 _numbers = itertools.count(1)  # of runners, those of all projects
-
-
-class Call:
-    """One run of a task."""
-
-    def __init__(self, claim: Claim, policy: Policy, marker: str) -> None:
-        self.claim = claim
-        self.policy = policy
-        self.marker = marker
-        self.key = f"{claim.id}.{claim.run}"
-        self.claimed = time.monotonic()
-        self.began: float | None = None
-        self.ending: Outcome | None = None  # what it will be when its runner is killed
-        self.asked_at: float | None = None  # when it was asked to end
 
 
 class TaskPool:
@@ -125,15 +109,14 @@ class TaskPool:
 
     def busy(self) -> int:
         """How many slots the calls take: one each, but those sent ahead share their runner's."""
-        plain = sum(1 for runner in self._runners if runner.keys)
-        return min(len(self._calls), plain + len(self._waiting) + self._async_calls())
+        return min(len(self._calls), self._occupied() + len(self._waiting))
+
+    def _occupied(self) -> int:
+        return sum(1 for runner in self._runners if runner.keys) + self._async_calls()
 
     def ahead(self) -> int:
         """How many short calls could be claimed beyond the free slots."""
-        if self._usual > SHORT or not self._runners:
-            return 0
-        each = min(50, int(AHEAD / max(self._usual, 0.0001)))
-        return max(len(self._runners) * each - len(self._calls), 0)
+        return max(len(self._runners) * self._each_ahead() - len(self._calls), 0)
 
     def begin(self, call: Call) -> None:
         self._calls[call.key] = call
@@ -159,7 +142,7 @@ class TaskPool:
             if runner.mode == "async" or len(runner.keys) == len(calls):
                 for call in calls if runner.mode == "async" else calls[:1]:
                     call.began = now
-            runner.send({"run": [self._item(call) for call in calls]})
+            runner.send({"run": [call.item(self._home) for call in calls]})
         if self._calls and self._watch is None:
             self._watch = asyncio.get_running_loop().call_later(LONG, self._look)
 
@@ -192,24 +175,50 @@ class TaskPool:
 
     def _runner_for(self, call: Call) -> Runner | None:
         """One with room; None while one is being made or all are busy."""
-        if self._is_async.get(call.claim.task):
+        is_async = self._is_async.get(call.claim.task, False)
+        limits = call.limits(is_async=is_async)
+        if is_async and limits == UNLIMITED:
             if self._async is None:
                 self._async = self._make("async")
             has_room = self._async.ready and len(self._async.keys) < self._slots
             return self._async if has_room else None
-        ready = [runner for runner in self._runners if runner.ready]
-        limit = 1 + (min(50, int(AHEAD / max(self._usual, 0.0001))) if self._usual < SHORT else 0)
+        if limits != UNLIMITED and self._occupied() >= self._slots:
+            return None
+        mode = "async" if is_async else "plain"
+        alike = [one for one in self._runners if (one.mode, one.limits) == (mode, limits)]
+        ready = [runner for runner in alike if runner.ready]
         least = min(ready, key=lambda runner: len(runner.keys), default=None)
-        if least is not None and len(least.keys) < limit:
+        if least is not None and len(least.keys) < (1 if is_async else 1 + self._each_ahead()):
             return least
         # Not all at once: when calls turn out to be short, few runners are enough.
-        starting = len(self._runners) - len(ready)
-        if len(self._runners) < self._slots and starting < (os.cpu_count() or 1):
-            self._runners.append(self._make("plain"))
+        starting = len(alike) - len(ready)
+        if starting < (os.cpu_count() or 1) and self._has_place(mode, limits):
+            self._runners.append(self._make(mode, limits))
         return None
 
-    def _make(self, mode: str) -> Runner:
-        runner = Runner(self._project, mode, f"{self._marker}{next(_numbers)}.", self._hear)
+    def _each_ahead(self) -> int:
+        """How many calls a runner may have before it, beside the one it runs."""
+        return min(50, int(AHEAD / max(self._usual, 0.0001))) if self._usual < SHORT else 0
+
+    def _has_place(self, mode: str, limits: Limits) -> bool:
+        """Whether one more runner may be: as many as slots without limits, as many with some.
+
+        A nice value cannot be taken back, so an idle runner with other limits ends to make place.
+        """
+        limited = limits != UNLIMITED
+        same = [one for one in self._runners if (one.limits != UNLIMITED) == limited]
+        if len(same) < self._slots:
+            return True
+        for runner in same:
+            if runner.ready and not runner.keys and (runner.mode, runner.limits) != (mode, limits):
+                self._drop(runner)
+                runner.close()
+                return True
+        return False
+
+    def _make(self, mode: str, limits: Limits = UNLIMITED) -> Runner:
+        marker = f"{self._marker}{next(_numbers)}."
+        runner = Runner(self._project, mode, limits, marker, self._hear)
         self._keep(self._see_through(runner))
         return runner
 
@@ -237,12 +246,6 @@ class TaskPool:
     def _kill_unless_ready(self, runner: Runner) -> None:
         if not runner.ready:
             self._kill(runner)
-
-    def _item(self, call: Call) -> list[Any]:
-        claim = call.claim
-        log = str(log_file(self._home, claim.id, claim.run))
-        return [call.key, claim.task, claim.args, claim.failures + 1, log, call.marker, claim.id,
-                claim.run]  # fmt: skip
 
     # What runners say
 
@@ -282,7 +285,7 @@ class TaskPool:
             runner.keys.pop(key, None)
             if call is None:
                 continue
-            outcome = _outcome(self._home, call, how, result, error, delay_ms, wrote)
+            outcome = outcome_of(self._home, call, how, result, error, delay_ms, wrote)
             if left:
                 self._keep(self._finish_alone(call, outcome))
             else:
@@ -358,13 +361,9 @@ class TaskPool:
             self._kill(runner)
 
     def _look_at_usage(self, runner: Runner, call: Call) -> None:
-        memory, max_output = call.policy.memory, call.policy.max_output
-        if max_output is not None:
-            size = drop_middle(log_file(self._home, call.claim.id, call.claim.run), max_output)
-            if size > max_output and call.policy.when_over == "end":
-                self._end_at_once(
-                    runner, call, f"wrote {size:,} bytes of output, over its {max_output:,}"
-                )
+        memory = call.policy.memory
+        if why := call.too_much_output(self._home):
+            self._end_at_once(runner, call, why)
         if memory is not None and (used := runner.memory()) > memory:
             self._end_at_once(
                 runner, call, f"used {used >> 20:,} MiB of memory, over its {memory >> 20:,}"
@@ -372,9 +371,7 @@ class TaskPool:
 
     def _give_back_surplus(self, now: float) -> None:
         """What was claimed because calls were short, and is not, can run elsewhere."""
-        room = self._slots - sum(1 for runner in self._runners if runner.keys)
-        room -= self._async_calls()
-        surplus = len(self._waiting) - max(room, 0)
+        surplus = len(self._waiting) - max(self._slots - self._occupied(), 0)
         if surplus > 0 and now - self._waiting[-1].claimed > LONG:
             self._usual = max(self._usual, LONG)
             for _ in range(surplus):
@@ -438,44 +435,3 @@ class TaskPool:
 
     def _of_job(self, job: int) -> list[Call]:
         return [call for call in self._calls.values() if call.claim.id == job]
-
-
-def _outcome(
-    home: Path, call: Call, how: str, result: Any, error: Any, delay_ms: Any, wrote: bool
-) -> Outcome:
-    """A runner's words as an outcome; text is cleaned, since a task can say anything."""
-    end = tail(log_file(home, call.claim.id, call.claim.run)) if wrote else None
-    text = clean(error)
-    match how:
-        case "completed":
-            return completed(result, tail=end) if storable(result) else failed(_NO_TEXT, tail=end)
-        case "rejected":
-            return rejected(text, tail=end)
-        case "snoozed":
-            return snoozed(delay_ms or 0, tail=end)
-        case "cancelled":
-            return cancelled(tail=end)
-        case _:
-            return failed(text, delay_ms=delay_ms, tail=end)
-
-
-_NO_TEXT = (
-    "The result contains a NUL or a lone surrogate, which is no text: "
-    "decode the bytes properly or return base64."
-)
-
-
-def storable(result: str | None) -> bool:
-    """Whether every engine can keep the JSON of a runner, which escapes all that is not ASCII."""
-    if result is None or "\\u" not in result:
-        return True
-    try:
-        encode_json(json.loads(result), "contents of the result", len(result))
-    except InvalidArguments:
-        return False
-    return True
-
-
-def clean(text: Any) -> str:
-    """Text as every engine can keep it: a task can say anything."""
-    return str(text).replace("\0", "").encode("utf-8", "replace").decode()

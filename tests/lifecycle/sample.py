@@ -219,6 +219,32 @@ def use_memory(megabytes: int) -> None:
 
 
 @svcq.task
+async def use_memory_async(megabytes: int) -> None:
+    kept = bytearray(megabytes << 20)
+    for position in range(0, len(kept), 4096):
+        kept[position] = 1
+    await asyncio.sleep(600)
+
+
+@svcq.task
+def usage() -> dict[str, Any]:
+    look = "import os; print(os.nice(0), len(os.sched_getaffinity(0)))"
+    child = subprocess.run([sys.executable, "-S", "-c", look], capture_output=True, check=True)
+    return {
+        "process": os.getpid(),
+        "nice": os.nice(0),
+        "cpus": len(os.sched_getaffinity(0)),
+        "child": [int(number) for number in child.stdout.split()],
+    }
+
+
+@svcq.task
+async def usage_async() -> dict[str, Any]:
+    found: dict[str, Any] = usage.function()
+    return found
+
+
+@svcq.task
 async def block(file: str) -> None:
     append(file, "blocks")
     time.sleep(600)  # noqa: ASYNC251 (what a coroutine must never do)
