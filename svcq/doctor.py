@@ -20,7 +20,7 @@ from svcq import host
 from svcq.config import Config, Project, config_file, load
 from svcq.config.load import default_home
 from svcq.errors import SvcqError
-from svcq.host import processes
+from svcq.host import processes, service
 from svcq.jobs import State
 from svcq.store import Store, Worker, open_store
 from svcq.store.files import check_file
@@ -58,6 +58,7 @@ def examine(home: Path | None = None, *, check_time: float = CHECK_TIME) -> Iter
         return
     yield _config(config_file(config.home))
     yield from _said_by("logs", lambda: _logs(config.home))
+    yield from _said_by("service", _service)
     yield from _said_by("disk", lambda: _disk(config))
     for project in config.projects:
         yield _project(project)
@@ -112,6 +113,16 @@ def _logs(home: Path) -> Finding:
         return Finding("logs", False, f"{logs} may not be written, so no job can start",
                        f"chmod u+wx {logs}")  # fmt: skip
     return Finding("logs", True, f"{logs} can be written")
+
+
+def _service() -> Finding:
+    stands = service.standing()
+    if not stands.installed:
+        return Finding("service", True, "Not installed; svcq install lets it run by itself.")
+    if stands.running:
+        return Finding("service", True, f"It runs, with pid {stands.pid}.")
+    why = f" ({stands.text})" if stands.text else ""
+    return Finding("service", False, f"It is installed, but does not run{why}.", "svcq start")
 
 
 def _disk(config: Config) -> Finding:

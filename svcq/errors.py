@@ -18,6 +18,7 @@
     │   ├── StoreDamaged             truncated or corrupt
     │   ├── NotAStore                a file, but not one of ours
     │   └── StoreVersion             made for an older or a newer program
+    ├── Unreachable              4   the service manager does not answer
     ├── NotPermitted             5   someone else's, or open to others
     └── WaitTimeout              124 a wait that ran out
 
@@ -109,6 +110,10 @@ class NotAStore(StoreError):
 
 class StoreVersion(StoreError):
     pass
+
+
+class Unreachable(SvcqError):
+    exit_code = 4
 
 
 class NotPermitted(SvcqError):

@@ -56,6 +56,13 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "worker": ("workers", "list, start, stop or run workers"),
         "project": ("projects", "whose Python functions workers run"),
     },
+    "Service": {
+        "install": ("service", "let svcq run as a service of your session"),
+        "uninstall": ("service", "remove the service; jobs and settings stay"),
+        "start": ("service", "start the service"),
+        "stop": ("service", "stop the service; running jobs finish"),
+        "restart": ("service", "start the service anew; running jobs go on"),
+    },
     "The store": {
         "backup": ("transfer", "copy the store to a new file while it is in use"),
         "export": ("transfer", "write everything as lines of JSON"),
@@ -68,6 +75,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
 # They work, but --help does not list them.
 HIDDEN: dict[str, tuple[str, str]] = {
     "man": ("manual", "print the manual page"),
+    "service": ("service", "run the service, as the service manager does"),
 }
 
 INTERRUPTED = 128 + 2

@@ -22,6 +22,7 @@ def _status_parser(parser: Parser) -> None:
 
 def _status(options: Namespace) -> None:
     from svcq.client import Client
+    from svcq.host import service
 
     with Client() as client:
         if options.queue is not None:
@@ -30,10 +31,11 @@ def _status(options: Namespace) -> None:
         workers = client.workers()
         paused = [queue.name for queue in client.queues() if queue.paused]
         store = client.config.store
+    stands = service.standing()
     if options.json:
         shown = [worker_json(worker) for worker in workers]
         print_json(
-            {"counts": counts, "workers": shown, "service": None, "clock": None,
+            {"counts": counts, "workers": shown, "service": stands._asdict(), "clock": None,
              "paused": paused, "store": _without_password(store)}
         )  # fmt: skip
         return
@@ -44,6 +46,9 @@ def _status(options: Namespace) -> None:
     if not told:
         print("There are no jobs.")
     print(_who_works(workers))
+    if stands.installed:
+        text = f": {stands.text}" if stands.text else "."
+        print(f"The service {'runs' if stands.running else 'does not run'}{text}")
     if paused:
         print(f"Paused: {', '.join(paused)}.")
 

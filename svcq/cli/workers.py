@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from svcq.cli.parser import Namespace, Parser, add_json
@@ -15,6 +16,7 @@ def _worker_parser(parser: Parser) -> None:
     _add_how(start)
     run = parser.command("run", "run one worker here until it is stopped", _run)
     _add_how(run)
+    run.add_argument("--kept", action="store_true", help=argparse.SUPPRESS)  # by the service
     stop = parser.command("stop", "let workers finish what they hold and end", _stop)
     stop.add_argument("ids", nargs="*", type=int, metavar="ID", help="which (all)")
     stop.add_argument("--now", action="store_true", help="interrupt what they run: it goes back")
@@ -89,6 +91,7 @@ def _run(options: Namespace) -> None:
         queues=tuple(options.queues or ("*",)),
         projects=projects,
         say=say,
+        kept=options.kept,
     )
     run_worker(config, settings)
 

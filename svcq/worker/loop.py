@@ -33,6 +33,7 @@ from svcq.worker.tasks import Call, TaskPool
 
 LOOK = 1.0  # seconds between looks at a store that nobody rang for
 LOOK_AROUND = 0.5  # seconds between looks at other workers: the jobs of a dead one wait for it
+ORPHANED = 30.0  # seconds without a service after which its worker takes nothing new
 PACE = 0.005  # seconds between turns while short commands run that were claimed ahead
 TELL = 0.1  # seconds for which progress is gathered before it is told
 
@@ -44,6 +45,7 @@ class Settings(NamedTuple):
     queues: tuple[str, ...] = ("*",)
     projects: tuple[Project, ...] = ()  # whose tasks it runs; none: commands alone
     say: Callable[[str], None] = print
+    kept: bool = False  # by a service: it ends some time after that has gone
 
 
 class _Said(NamedTuple):
@@ -86,6 +88,7 @@ class Worker:
         self._mark: tuple[int, int] | None = None
         self._due: int | None = None
         self._own_environment = dict(os.environ)
+        self._last_kept = asyncio.get_running_loop().time()
         self._doubtful = False  # a fault may have hidden from us what we hold
 
     async def run(self) -> None:
@@ -144,7 +147,7 @@ class Worker:
 
     def _join(self) -> None:
         slots, projects = self._settings.slots, self._settings.projects
-        self._member = Membership(self._store, self._places, slots)
+        self._member = Membership(self._store, self._places, slots, kept=self._settings.kept)
         self.id = self._member.id
         kinds = ("command", "task") if projects else ("command",)
         self._claimer = self._member.claimer(self._settings.queues, kinds)
@@ -381,6 +384,7 @@ class Worker:
         """Take back the jobs of workers that died, however busy this one is."""
         while True:
             await asyncio.sleep(LOOK_AROUND)
+            self._look_for_the_service()
             try:
                 # Not in the thread of the store: killing what will not die takes its time.
                 await asyncio.to_thread(
@@ -388,6 +392,17 @@ class Worker:
                 )
             except (SvcqError, OSError) as error:
                 self._settings.say(str(error))
+
+    def _look_for_the_service(self) -> None:
+        """Without one nobody looks after us: what stands idle ends, what is busy ends later."""
+        if not self._settings.kept or self._draining:
+            return
+        now = asyncio.get_running_loop().time()
+        if processes.lock_is_held(self._places.service_lock):
+            self._last_kept = now
+        elif now - self._last_kept > ORPHANED:
+            self._settings.say(f"The service has been gone for {ORPHANED:g} s: no new jobs.")
+            self.drain()
 
 
 def run_worker(config: Config, settings: Settings) -> None:

@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 
 
 class Membership:
-    def __init__(self, store: Store, places: Places, slots: int) -> None:
+    def __init__(self, store: Store, places: Places, slots: int, *, kept: bool = False) -> None:
         places.prepare()
         self._store = store
         self._host = socket.gethostname()
@@ -30,6 +30,8 @@ class Membership:
         born = f"{processes.process_born(pid)}-{next(_numbers)}"
         self._lock_path = places.worker_lock(pid, born)
         self.lock = processes.hold_lock(self._lock_path)
+        if kept and self.lock is not None:
+            os.write(self.lock, b"kept")  # by the service, which looks for this
         self.seats = places.seats(pid, born)
         self.id = store.register(
             WorkerInfo(self._host, pid, processes.boot_id(), born, slots, __version__)

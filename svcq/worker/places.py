@@ -23,6 +23,11 @@ class Places(NamedTuple):
     def spool(self) -> Path:
         return self.home / "spool"
 
+    @property
+    def service_lock(self) -> Path:
+        """Held as long as the service lives."""
+        return self.home / "service.lock"
+
     def worker_lock(self, pid: int, born: str) -> Path:
         """Held as long as the worker lives: no pid can be mistaken for another's."""
         return self.workers / f"{pid}-{born}.lock"

@@ -23,7 +23,7 @@ from svcq.worker.membership import Membership
 from svcq.worker.places import Places
 from tests.cli.conftest import Svcq
 
-CHECKS = ["sqlite", "home", "config", "logs", "disk", "store", "integrity", "clock", "workers",
+CHECKS = ["sqlite", "home", "config", "logs", "service", "disk", "store", "integrity", "clock", "workers",
           "running", "spool", "queues"]  # fmt: skip
 
 
