@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svcq import host
+from svcq.conditions import judge
 from svcq.config import Config, Project, config_file, load
 from svcq.config.load import default_home
 from svcq.errors import SvcqError
 from svcq.host import processes, service
+from svcq.host.facts import fact
 from svcq.jobs import State
 from svcq.store import Store, Worker, open_store
 from svcq.store.files import check_file
@@ -195,6 +197,7 @@ def _store(config: Config, check_time: float) -> Iterator[Finding]:
         yield from _said_by("running", lambda: _running(store, Places(config.home)))
         yield from _said_by("spool", lambda: _spool(Places(config.home)))
         yield from _said_by("queues", lambda: _queues(store))
+        yield from _said_by("conditions", lambda: _conditions(store))
 
 
 def _integrity(path: Path, check_time: float) -> Finding:
@@ -300,6 +303,20 @@ def _queues(store: Store) -> Finding:
         says = f"{long[0]} is paused, and a job in it has waited for {waited}{others}"
         return Finding("queues", False, says, f"svcq resume {long[0]}")
     return Finding("queues", True, f"paused: {', '.join(paused)}" if paused else "none is paused")
+
+
+def _conditions(store: Store) -> Finding:
+    waited_for = store.conditions()
+    for condition in waited_for:
+        holds, says = judge(condition, fact)
+        if holds is None:
+            return Finding(
+                "conditions", False,
+                f"jobs wait for {condition}, and whether that holds here is unknown ({says})",
+                "svcq edit JOB takes another --when, svcq queue set QUEUE another when=",
+            )  # fmt: skip
+    says = f"jobs wait for {', '.join(waited_for)}" if waited_for else "no job waits for one"
+    return Finding("conditions", True, says)
 
 
 def _counted(n: int, thing: str) -> str:

@@ -30,6 +30,7 @@ from svcq.policy import policy_of
 from svcq.store import Report
 from svcq.times import format_duration
 from svcq.worker import spool
+from svcq.worker.conditions import Conditions
 from svcq.worker.membership import Membership
 from svcq.worker.places import Places
 from svcq.worker.rescue import rescue_dead
@@ -57,6 +58,7 @@ class Worker:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._conditions = Conditions()
 
     def __enter__(self) -> Self:
         self.start()
@@ -95,7 +97,7 @@ class Worker:
         self._places = Places(self._client.config.home)
         self._member = Membership(self._store, self._places, self._slots)
         self.id = self._member.id
-        self._claimer = self._member.claimer(self._queues, ("task",))
+        self._claimer = self._member.claimer(self._queues, ("task",), self._conditions)
         self._awake, self._waker = socket.socketpair()
         self._threads = ThreadPoolExecutor(self._slots, "svcq-task")
 
@@ -141,8 +143,10 @@ class Worker:
         if orders.state != "running":
             self._stopping.set()
         free = 0 if self._stopping.is_set() else self._slots - len(self._running)
+        self._conditions.forget()
         for claim in self._store.claim(self._claimer, free) if free > 0 else ():
             self._begin(claim)
+        self._conditions.look(self._wake)
 
     def _begin(self, claim: Claim) -> None:
         assert self._client is not None

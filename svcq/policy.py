@@ -268,6 +268,12 @@ def check_name(value: object, what: str) -> str:
     return text
 
 
+def check_when(value: object) -> str:
+    from svcq.conditions import check_condition
+
+    return check_condition(clean_text(value, "condition"))
+
+
 def check_job_name(value: object) -> str:
     text = clean_text(value, "name")
     if text.isdigit():
@@ -413,7 +419,7 @@ _PLAN_CHECKS: Mapping[str, tuple[str, Any]] = {
         "orphaned",
         lambda v: check_choice(v, "if_parent_fails", ("cancel", "wait")),
     ),
-    "when": ("condition", lambda v: clean_text(v, "condition")),
+    "when": ("condition", check_when),
     "host": ("host", lambda v: check_name(v, "host")),
     "concurrency_key": ("key", lambda v: clean_text(v, "concurrency_key")),
     "concurrency": ("key_concurrency", lambda v: check_int(v, "concurrency", 1, 1_000_000)),

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from svcq.conditions import Verdict, judge
 from svcq.host import processes
+from svcq.host.facts import fact
 from svcq.jobs import Job, State
 from svcq.store import LONGEST_LINE, Facts, Limit, Parent, Running, Store, Worker
 from svcq.times import DAY, HOUR, MINUTE, SECOND, iso
@@ -67,19 +69,26 @@ def why(store: Store, job: int) -> Why:
         marker = f"{job}.{facts.job.run}.{store.id()}"
         return [one.pid for one in processes.tree_of(marker)]
 
-    return explain(facts, lives, left_over)
+    def judged(condition: str) -> Verdict:
+        if facts.job.host not in (None, here):
+            return Verdict(None, f"that is for {facts.job.host} to tell")
+        return judge(condition, fact)
+
+    return explain(facts, lives, left_over, judged)
 
 
 def explain(
     facts: Facts,
     lives: Callable[[Worker], bool],
     left_over: Callable[[], Sequence[int]] = tuple,
+    judged: Callable[[str], Verdict] = lambda _: Verdict(None, "nobody has looked"),
 ) -> Why:
-    """`lives` says whether a worker is still there, `left_over` which processes a lost run left."""
+    """`lives` says whether a worker is still there, `left_over` which processes a lost run left,
+    `judged` whether a condition holds on this machine."""
     job = facts.job
     match job.state:
         case State.PENDING:
-            cause = _pending(facts, lives)
+            cause = _pending(facts, lives, judged)
         case State.PROCESSING:
             cause = _processing(facts, lives, left_over)
         case State.SCHEDULED:
@@ -104,12 +113,18 @@ def explain(
 # Pending
 
 
-def _pending(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
+def _pending(
+    facts: Facts, lives: Callable[[Worker], bool], judged: Callable[[str], Verdict]
+) -> Cause:
     queue = facts.queue
     if queue.paused:
         return Cause("paused", f"queue {queue.name} is paused: svcq resume {queue.name}")
     cause = (
-        _nobody(facts, lives) or _at_a_limit(facts) or _rated(facts) or _taken_or_not(facts, lives)
+        _nobody(facts, lives)
+        or _at_a_limit(facts)
+        or _rated(facts)
+        or _conditional(facts, judged)
+        or _taken_or_not(facts, lives)
     )
     return cause._replace(says=f"{cause.says}{_line(facts)}")
 
@@ -198,6 +213,24 @@ def _rated(facts: Facts) -> Cause | None:
     )
 
 
+def _conditional(facts: Facts, judged: Callable[[str], Verdict]) -> Cause | None:
+    """What it waits for and does not hold: its own condition, or that of its queue."""
+    queue = facts.queue
+    for who, condition in (
+        ("it waits", facts.job.condition),
+        (f"queue {queue.name} waits", queue.options.get("when")),
+    ):
+        if not condition:
+            continue
+        holds, says = judged(condition)
+        if holds is None:
+            says = f"{who} for {condition}, and whether that holds is unknown: {says}."
+            return Cause("condition", says)
+        if not holds:
+            return Cause("condition", f"{who} for {condition}: {says}.")
+    return None
+
+
 def _taken_or_not(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
     job = facts.job
     living = [w for w in facts.workers if lives(w) and w.state == "running"]
@@ -205,13 +238,13 @@ def _taken_or_not(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
         living = [worker for worker in living if worker.host == job.host]
     slots, used = sum(w.slots for w in living), sum(w.running for w in living)
     busy = _counted(len(living), "worker")
-    if job.condition is not None:
-        says = f"it waits until {job.condition} holds, and no worker says that it does."
-        return Cause("condition", says)
     if used >= slots:
         all_slots = f"all {slots:,} slots" if slots > 1 else "the only slot"
         return Cause("busy", f"{all_slots} of {busy} {'is' if slots == 1 else 'are'} in use.")
-    if facts.in_front or facts.now - (facts.ready_at or facts.now) < PATIENCE:
+    # Since when a condition holds, nobody knows: a worker may be about to notice.
+    conditional = job.condition is not None or "when" in facts.queue.options
+    waited = 0 if conditional else facts.now - (facts.ready_at or facts.now)
+    if facts.in_front or waited < PATIENCE:
         free = f"{slots - used:,} of {_counted(slots, 'slot')} free"
         return Cause("soon", f"it starts as soon as its turn comes; {busy} with {free}.")
     which = f"queue {job.queue}"

@@ -14,8 +14,8 @@ FILES = sorted((ROOT / "svcq").rglob("*.py"))
 # Low to high: a module may import those before it. A package counts as one.
 LAYERS = [
     "errors", "later", "times", "when", "environment", "version", "states", "jobs", "host",
-    "config", "policy", "store", "changes", "logs", "why", "hands", "adder", "client", "tasks",
-    "execute", "worker", "library", "doctor", "service", "web", "cli",
+    "conditions", "config", "policy", "store", "changes", "logs", "why", "hands", "adder",
+    "client", "tasks", "execute", "worker", "library", "doctor", "service", "web", "cli",
 ]  # fmt: skip
 # These stand on top and may import everything; nothing below imports them.
 TOP = ["__init__", "__main__", "testing"]

@@ -152,7 +152,7 @@ def test_options_over_others_speak_where_they_say_something() -> None:
 
 
 def test_what_was_said_is_known_by_the_names_of_the_plan() -> None:
-    said = said_fields(Options(queue="a", delay=1, timeout=2, hold=False, when="idle"))
+    said = said_fields(Options(queue="a", delay=1, timeout=2, hold=False, when="idle>10m"))
     assert said == {"queue", "delay_ms", "policy", "held", "condition"}
 
 

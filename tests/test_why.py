@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from svcq.client import Client
+from svcq.conditions import Verdict
 from svcq.config import load
 from svcq.errors import NotFound
 from svcq.host import processes
 from svcq.jobs import Claim, Outcome, State, completed, failed, interrupted, lost, rejected
 from svcq.store import Claimer, Report, WorkerInfo
-from svcq.why import time_left
+from svcq.why import explain, time_left
 
 HERE = socket.gethostname()
 
@@ -192,9 +194,56 @@ def test_a_rate(client: Client, clock: Clock) -> None:
 
 def test_a_condition(client: Client) -> None:
     add_worker(client)
+    job = client.command("true", when="load<0")
+    why = client.explain(job)
+    assert why.cause == "condition"
+    assert re.fullmatch(
+        r"pending: it waits for load<0: the load is [\d.]+, and it waits for less than 0\.",
+        why.text,
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"),
+    [
+        (
+            Verdict(False, "this machine runs on battery, 43 %"),
+            "pending: it waits for ac-power: this machine runs on battery, 43 %.",
+        ),
+        (
+            Verdict(None, "nobody says"),
+            "pending: it waits for ac-power, and whether that holds is unknown: nobody says.",
+        ),
+        (
+            Verdict(True, "it is"),
+            "pending: it starts as soon as its turn comes; 1 worker with 2 of 2 slots free.",
+        ),
+    ],
+)
+def test_a_condition_as_the_machine_says(
+    client: Client, clock: Clock, verdict: Verdict, text: str
+) -> None:
+    add_worker(client, slots=2)
     job = client.command("true", when="ac-power")
+    clock.advance(3600)
+    facts = client.store.facts(job.id)
+    assert explain(facts, lambda _: True, judged=lambda _: verdict).text == text
+
+
+def test_the_condition_of_a_queue(client: Client) -> None:
+    add_worker(client)
+    client.queue("video", when="load < 0")
+    assert client.why(client.command("true", queue="video")).startswith(
+        "pending: queue video waits for load<0: the load is "
+    )
+
+
+def test_the_condition_of_another_machine(client: Client) -> None:
+    client.store.register(WorkerInfo("elsewhere", 1))
+    job = client.command("true", when="load<0", host="elsewhere")
     assert client.why(job) == (
-        "pending: it waits until ac-power holds, and no worker says that it does."
+        "pending: it waits for load<0, and whether that holds is unknown: "
+        "that is for elsewhere to tell."
     )
 
 

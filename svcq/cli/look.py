@@ -255,12 +255,22 @@ def _facts(job: Job, now: datetime) -> list[tuple[str, object]]:
         ("result", _json(job.result)),
         ("after", ", ".join(map(str, job.after))),
         ("only on", job.host),
-        ("only when", job.condition),
+        ("only when", _condition(job)),
         ("key", job.concurrency_key),
         ("unique", job.unique_key),
         ("copy of", job.copy_of),
         ("options", ", ".join(f"{name} {value}" for name, value in job.options.items())),
     ]
+
+
+def _condition(job: Job) -> str | None:
+    """With what this machine says of it, while the job waits for it."""
+    if job.condition is None or job.state is not State.PENDING:
+        return job.condition
+    from svcq.conditions import judge
+    from svcq.host.facts import fact
+
+    return f"{job.condition} ({judge(job.condition, fact).says})"
 
 
 def _json(value: Any) -> str:

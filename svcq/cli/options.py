@@ -55,7 +55,8 @@ GROUPS: Mapping[str, list[Flag]] = {
              True),
         Flag("--if-parent-fails", "if_parent_fails", "cancel|wait",
              "what becomes of it when such a job fails"),
-        Flag("--when", "when", "CONDITION", "only while this holds: ac-power, idle>10m, load<2"),
+        Flag("--when", "when", "CONDITION", "start only while this holds: "
+             "ac-power, battery>30, idle>10m, load<2, unmetered"),
         Flag("--host", "host", "HOST", "only on this machine"),
         Flag("--key", "concurrency_key", "KEY", "jobs with the same key share a limit"),
         Flag("--key-limit", "concurrency", "N", "how many with that key run at once", whole),

@@ -20,6 +20,7 @@ Settings of a queue:
   concurrency=N        how many of its jobs run at once
   rate=N/TIME          how many start in a time, such as 10/1m
   aging=TIME|never     the wait that lifts a job by one level of priority
+  when=CONDITION       start its jobs only while this holds, as with svcq add --when
   dead_letter=QUEUE    gets a copy of what dies here
   keep_completed=TIME, keep_dead=TIME, keep_cancelled=TIME
 and, where a job is silent: max_attempts, backoff, backoff_base, backoff_cap, jitter, timeout,

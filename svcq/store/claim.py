@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class Claimer(NamedTuple):
     host: str = ""
     serves: Callable[[str], bool] | None = None  # which queues; None for all
     kinds: Collection[str] = ("command", "task")
-    holding: Collection[str] = ()  # the conditions that hold where it runs
+    holding: Container[str] = ()  # the conditions that hold where it runs
 
 
 class _Lane(NamedTuple):
@@ -83,9 +83,17 @@ def _open_lanes(tx: Transaction, claimer: Claimer) -> list[_Lane]:
         for lane in lanes
         if (lane.head is not None or lane.keyed is not None)
         and lane.kind in claimer.kinds
-        and (not lane.condition or lane.condition in claimer.holding)
         and (claimer.serves is None or claimer.serves(lane.queue))
+        and all(condition in claimer.holding for condition in _conditions(lane))
     ]
+
+
+def _conditions(lane: _Lane) -> list[str]:
+    """What its jobs wait for, and all jobs of its queue."""
+    found = [lane.condition] if lane.condition else []
+    if '"when"' in lane.options:  # few have one, and every claim comes by here
+        found += filter(None, [json.loads(lane.options).get("when")])
+    return found
 
 
 class _Queue:

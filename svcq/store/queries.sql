@@ -216,8 +216,17 @@ DELETE FROM keys
 WHERE key = :key AND running = 0 AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.key = :key);
 
 -- name: conditions
--- What a worker should find out about its machine before it claims.
-SELECT DISTINCT condition FROM lanes WHERE key = '' AND condition <> '';
+-- What jobs wait for that could be claimed otherwise, each by itself or with all of its queue.
+SELECT l.condition FROM lanes AS l
+WHERE l.key = '' AND l.condition <> ''
+  AND (EXISTS (SELECT 1 FROM jobs WHERE lane = l.id AND rank IS NOT NULL)
+       OR EXISTS (SELECT 1 FROM lanes AS k
+                  WHERE k.queue = l.queue AND k.kind = l.kind AND k.host = l.host
+                    AND k.condition = l.condition AND k.head IS NOT NULL))
+UNION
+SELECT json_extract(options, '$.when') FROM queues
+WHERE json_extract(options, '$.when') IS NOT NULL
+  AND EXISTS (SELECT 1 FROM counts WHERE queue = name AND state = 'pending' AND n > 0);
 
 -- name: next_due
 -- Until when a worker may sleep: the next job to be due, to expire, or to be let in by a rate.

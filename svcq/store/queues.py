@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from svcq.errors import InvalidInput, NotFound, Refused
-from svcq.policy import DURATIONS, POLICY_NAMES, check_bool, check_int, check_name, check_policy
+from svcq.policy import (
+    DURATIONS,
+    POLICY_NAMES,
+    check_bool,
+    check_int,
+    check_name,
+    check_policy,
+    check_when,
+)
 from svcq.store.engine import Transaction
 from svcq.store.lanes import NEVER, rank_of
 from svcq.store.ledger import Ledger
@@ -19,7 +27,8 @@ RERANK_BATCH = 1000
 class Queue(NamedTuple):
     """A queue's settings. `rate` is (starts, milliseconds); `aging_ms` None makes priority strict.
 
-    `options` are the job policies and retention that hold where a job is silent.
+    `options` are the job policies and retention that hold where a job is silent, and `when`, the
+    condition that all of its jobs wait for.
     """
 
     name: str
@@ -100,6 +109,8 @@ def _checked(key: str, value: object) -> Any:
         return None
     if key in RETENTION_KEYS:
         return parse_duration(value, key)  # type: ignore[arg-type]
+    if key == "when":
+        return check_when(value)
     return _CHECKS[key](value) if key in _CHECKS else check_policy(key, value)
 
 
@@ -138,7 +149,7 @@ _CHECKS: Mapping[str, Any] = {
 }
 
 
-SETTING_NAMES = (*_CHECKS, *RETENTION_KEYS, *POLICY_NAMES)
+SETTING_NAMES = (*_CHECKS, "when", *RETENTION_KEYS, *POLICY_NAMES)
 
 
 def save_queue(tx: Transaction, name: str, given: Mapping[str, Any], aging_ms: int) -> bool:

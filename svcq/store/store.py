@@ -152,7 +152,7 @@ class Store:
             return None if row is None else row[0]
 
     def conditions(self) -> list[str]:
-        """The conditions jobs wait for: what a worker evaluates before it claims."""
+        """The conditions jobs wait for, their own and those of their queues."""
         with self.engine.read() as tx:
             return [row[0] for row in tx.rows("conditions")]
 

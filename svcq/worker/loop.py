@@ -26,6 +26,7 @@ from svcq.store import Orders, Report, Store, open_store
 from svcq.worker import spool
 from svcq.worker.ahead import Ahead
 from svcq.worker.command import CommandRun
+from svcq.worker.conditions import Conditions
 from svcq.worker.membership import Membership
 from svcq.worker.places import Places, marker_of, runners_marker
 from svcq.worker.rescue import rescue_dead
@@ -85,6 +86,7 @@ class Worker:
         self._interrupted = False
         self._telling = False
         self._thread = ThreadPoolExecutor(1, "store")
+        self._conditions = Conditions()
         self._mark: tuple[int, int] | None = None
         self._due: int | None = None
         self._own_environment = dict(os.environ)
@@ -94,7 +96,7 @@ class Worker:
     async def run(self) -> None:
         """Work until drained."""
         self._join()
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
         loop.add_reader(self._member.bell.fileno(), self._rung)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.interrupt, f"the worker got signal {number}")
@@ -150,7 +152,7 @@ class Worker:
         self._member = Membership(self._store, self._places, slots, kept=self._settings.kept)
         self.id = self._member.id
         kinds = ("command", "task") if projects else ("command",)
-        self._claimer = self._member.claimer(self._settings.queues, kinds)
+        self._claimer = self._member.claimer(self._settings.queues, kinds, self._conditions)
         self._pools = [
             TaskPool(
                 project, self._config.home,
@@ -245,7 +247,9 @@ class Worker:
         return _Heard(claims, environments, orders)
 
     def _claim(self, free: int, ahead: Mapping[str, int]) -> list[Claim]:
+        self._conditions.forget()
         claims = self._store.claim(self._claimer, free) if free > 0 else []
+        self._conditions.look(self._condition_holds)
         if len(claims) < free:
             return claims
         for kind, room in ahead.items():
@@ -353,6 +357,10 @@ class Worker:
         self._member.bell.heard()
         self._wake.set()
 
+    def _condition_holds(self) -> None:
+        with suppress(RuntimeError):  # the worker has ended meanwhile
+            self._loop.call_soon_threadsafe(self._wake.set)
+
     async def _sleep(self) -> None:
         """Until rung, until something ended, until something is due; or a second at most."""
         loop = asyncio.get_running_loop()
@@ -374,6 +382,7 @@ class Worker:
 
     def _news(self) -> bool:
         """Whether something is due, or a writer that could not ring has written."""
+        self._conditions.look(self._condition_holds)
         with suppress(SvcqError):
             self._due = self._store.next_due()
             late = self._due is not None and self._due <= self._store.engine.clock()

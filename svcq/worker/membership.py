@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -40,15 +40,15 @@ class Membership:
         bells.mkdir(mode=0o700, exist_ok=True)
         self.bell = Bell(bells, str(self.id))
 
-    def claimer(self, queues: Sequence[str], kinds: Collection[str]) -> Claimer:
+    def claimer(
+        self, queues: Sequence[str], kinds: Collection[str], holding: Container[str] = ()
+    ) -> Claimer:
         """Asks for jobs of these kinds, of the queues that one of these patterns fits."""
 
         def serves(queue: str) -> bool:
             return any(fnmatchcase(queue, pattern) for pattern in queues)
 
-        return Claimer(
-            self.id, host=self._host, serves=None if "*" in queues else serves, kinds=kinds
-        )
+        return Claimer(self.id, self._host, None if "*" in queues else serves, kinds, holding)
 
     def leave(self, *, holds_jobs: bool = False) -> None:
         """End; what it holds against its will is left to be rescued by others."""

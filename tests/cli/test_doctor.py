@@ -23,8 +23,8 @@ from svcq.worker.membership import Membership
 from svcq.worker.places import Places
 from tests.cli.conftest import Svcq
 
-CHECKS = ["sqlite", "home", "config", "logs", "service", "disk", "store", "integrity", "clock", "workers",
-          "running", "spool", "queues"]  # fmt: skip
+CHECKS = ["sqlite", "home", "config", "logs", "service", "disk", "store", "integrity", "clock",
+          "workers", "running", "spool", "queues", "conditions"]  # fmt: skip
 
 
 def problems(svcq: Svcq) -> dict[str, str]:
@@ -211,3 +211,17 @@ def test_a_python_that_is_too_old(svcq: Svcq, home: Path, monkeypatch: pytest.Mo
     config.chmod(0o600)
     monkeypatch.setattr(doctor, "OLDEST_PYTHON", (99, 0))
     assert "older than 99.0" in problems(svcq)["project shop"]
+
+
+def test_a_fact_that_a_waiting_job_needs_and_nobody_knows(
+    svcq: Svcq, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.store.register(WorkerInfo("elsewhere", 1))
+    job = client.command("true", when="load<0")
+    assert problems(svcq) == {}
+    assert "jobs wait for load<0" in svcq.ok("doctor").out
+    client.edit(job, when="idle>10m")
+    monkeypatch.setenv("PATH", str(tmp_path))  # without busctl, nobody can ask logind
+    assert problems(svcq)["conditions"].startswith(
+        "jobs wait for idle>10m, and whether that holds here is unknown (logind does not say"
+    )

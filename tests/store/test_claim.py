@@ -40,9 +40,15 @@ def test_jobs_of_the_same_instant_go_by_id(desk: Desk) -> None:
 
 def test_ties_between_lanes_go_by_id(desk: Desk) -> None:
     """Commands, tasks, keys and hosts stand in lanes of their own; the order is one."""
-    ways = ({}, {"command": '"ls"'}, {"concurrency_key": "a"}, {"host": "here"}, {"when": "idle"})
-    jobs = [desk.add(**ways[i % len(ways)]) for i in range(4)] + [desk.add(when="idle")]
-    assert desk.claimed(5, host="here", holding={"idle"}) == jobs
+    ways = (
+        {},
+        {"command": '"ls"'},
+        {"concurrency_key": "a"},
+        {"host": "here"},
+        {"when": "idle>10m"},
+    )
+    jobs = [desk.add(**ways[i % len(ways)]) for i in range(4)] + [desk.add(when="idle>10m")]
+    assert desk.claimed(5, host="here", holding={"idle>10m"}) == jobs
 
 
 def test_a_higher_priority_goes_first(desk: Desk) -> None:
@@ -77,10 +83,12 @@ def test_without_aging_priority_is_strict(desk: Desk) -> None:
 def test_lanes_are_merged_in_rank_order(desk: Desk) -> None:
     jobs = []
     for i in range(24):
-        options = [{}, {"command": '"ls"'}, {"concurrency_key": f"k{i}"}, {"when": "idle"}][i % 4]
+        options = [{}, {"command": '"ls"'}, {"concurrency_key": f"k{i}"}, {"when": "idle>10m"}][
+            i % 4
+        ]
         jobs.append(desk.add(**options))
         desk.clock.advance(1)
-    assert desk.claimed(10, holding={"idle"}) + desk.claimed(20, holding={"idle"}) == jobs
+    assert desk.claimed(10, holding={"idle>10m"}) + desk.claimed(20, holding={"idle>10m"}) == jobs
 
 
 def test_a_claim_has_all_that_a_run_needs(desk: Desk) -> None:
@@ -127,6 +135,23 @@ def test_a_job_waits_until_its_condition_holds(desk: Desk) -> None:
     assert desk.claimed(5) == []
     assert desk.claimed(5, holding={"idle>10m"}) == []
     assert desk.claimed(5, holding={"ac-power"}) == [job]
+    assert desk.store.conditions() == [], "nobody waits for it any more"
+
+
+def test_a_queue_waits_until_its_condition_holds(desk: Desk) -> None:
+    desk.store.set_queue("video", {"when": "ac-power"})
+    plain = desk.add(queue="video")
+    idle = desk.add(queue="video", when="idle>10m")
+    keyed = desk.add(queue="mail", when="load<2", concurrency_key="k")
+    assert desk.store.conditions() == ["ac-power", "idle>10m", "load<2"]
+    assert desk.claimed(5, holding={"idle>10m"}) == []
+    assert desk.claimed(5, holding={"ac-power"}) == [plain]
+    assert desk.claimed(5, holding={"ac-power", "idle>10m"}) == [idle]
+    desk.store.set_queue("video", {"when": None})
+    assert desk.store.conditions() == ["load<2"]
+    free = desk.add(queue="video")
+    assert desk.claimed(5) == [free]
+    assert desk.claimed(5, holding={"load<2"}) == [keyed]
 
 
 def test_a_worker_may_take_commands_or_tasks_alone(desk: Desk) -> None:
@@ -204,14 +229,14 @@ def test_a_key_is_one_in_all_queues_kinds_hosts_and_conditions(desk: Desk) -> No
         {"queue": "b"},
         {"queue": "a", "command": '"ls"'},
         {"queue": "a", "host": "here"},
-        {"queue": "b", "when": "idle"},
+        {"queue": "b", "when": "idle>10m"},
     )
     jobs = {desk.add(concurrency_key="one", **way) for way in ways}
     ran = set()
     for _ in ways:
-        (claim,) = desk.claim(5, host="here", holding={"idle"})
+        (claim,) = desk.claim(5, host="here", holding={"idle>10m"})
         ran.add(claim.id)
-        assert desk.claim(5, host="here", holding={"idle"}) == []
+        assert desk.claim(5, host="here", holding={"idle>10m"}) == []
         desk.end(claim)
     assert ran == jobs
 

@@ -23,7 +23,7 @@ from tests.store.conftest import Desk
         ({"priority": 7}, "priority", 7),
         ({"max_attempts": 9}, "max_attempts", 9),
         ({"unique_key": "u"}, "unique_key", "u"),
-        ({"when": "idle"}, "condition", "idle"),
+        ({"when": "idle>10m"}, "condition", "idle>10m"),
         ({"host": "there"}, "host", "there"),
         ({"concurrency_key": "k"}, "concurrency_key", "k"),
         ({"cwd": "/srv"}, "cwd", "/srv"),

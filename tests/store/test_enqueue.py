@@ -18,7 +18,7 @@ from tests.store.conftest import Desk
 def test_a_job_is_as_it_was_said(desk: Desk) -> None:
     job = desk.add(
         "send", '[["a"],{"b":2}]', queue="mail", name="letter", tags=["x", "a"], priority=4,
-        cwd="/srv", when="idle", host="here", concurrency_key="k", unique_key="u",
+        cwd="/srv", when="idle>10m", host="here", concurrency_key="k", unique_key="u",
         max_attempts=5, env={"A": "1"},
     )  # fmt: skip
     shown = desk.get(job)
@@ -29,7 +29,7 @@ def test_a_job_is_as_it_was_said(desk: Desk) -> None:
         4,
     )
     assert (shown.task, shown.args, shown.kwargs, shown.command) == ("send", ["a"], {"b": 2}, None)
-    assert (shown.cwd, shown.condition, shown.host) == ("/srv", "idle", "here")
+    assert (shown.cwd, shown.condition, shown.host) == ("/srv", "idle>10m", "here")
     assert (shown.concurrency_key, shown.unique_key, shown.max_attempts) == ("k", "u", 5)
     assert shown.created_at.timestamp() * 1000 == desk.clock.now
     assert (shown.run, shown.attempts, shown.failures) == (0, 0, 0)

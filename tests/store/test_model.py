@@ -106,7 +106,7 @@ FEATURES: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "key_limit": st.sampled_from((None, None, 1, 2)),
     },
     "hosts": {"host": st.sampled_from(("", "here"))},
-    "conditions": {"condition": st.sampled_from(("", "idle"))},
+    "conditions": {"condition": st.sampled_from(("", "idle>10m"))},
     "delays": {"delay_ms": st.sampled_from((0, 1000, 5000))},
     "expiry": {"expires_ms": st.sampled_from((None, 0, 1000, 5000))},
     "holds": {"held": st.sampled_from((False, False, True))},
@@ -168,12 +168,12 @@ VERBS = (
     Verb("move", (("to_front", False),)),
 )
 askers = st.one_of(
-    st.just(Asker(0, "here", holding=("idle",))),
+    st.just(Asker(0, "here", holding=("idle>10m",))),
     st.builds(
         partial(Asker, 0),
         host=st.sampled_from(("", "here")),
         kinds=st.sampled_from((("task", "command"), ("task",))),
-        holding=st.sampled_from(((), ("idle",))),
+        holding=st.sampled_from(((), ("idle>10m",))),
     ),
 )
 
@@ -343,7 +343,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(n=st.integers(1, 4), how=st.lists(ends, min_size=1, max_size=3))
     def run_some(self, n: int, how: list[End]) -> None:
         """The common case: able to do all of it, and done at once."""
-        asker = Asker(self.workers[0], "here", holding=("idle",))
+        asker = Asker(self.workers[0], "here", holding=("idle>10m",))
         claims = self.claim_and_replay(asker, n, QUEUES)
         self.report(list(zip(claims, how, strict=False)))
 

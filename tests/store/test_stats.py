@@ -128,7 +128,7 @@ def test_a_clock_that_was_set_back_breaks_nothing(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"concurrency_key": "k"}, {"host": "there"}, {"when": "idle"}]
+    "options", [{}, {"concurrency_key": "k"}, {"host": "there"}, {"when": "idle>10m"}]
 )
 def test_the_oldest_is_the_one_that_has_been_ready_longest(
     desk: Desk, options: dict[str, object]

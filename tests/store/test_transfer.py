@@ -52,7 +52,7 @@ def full(make_client: Callable[[str], Client]) -> Client:
     client.fail(fourth, "busy", delay="1h")
     env = {"TOKEN": SECRET, "PATH": "/bin"}
     held = client.command(
-        "true", hold=True, env=env, cwd="/", priority=5, host="h", when="idle", notify=True,
+        "true", hold=True, env=env, cwd="/", priority=5, host="h", when="idle>10m", notify=True,
         expires="1d", unique_key="taken", name="held", tags=["one", "two"],
         concurrency_key="k",
     )  # fmt: skip
