@@ -28,13 +28,11 @@ from svcq.worker.ahead import Ahead
 from svcq.worker.command import CommandRun
 from svcq.worker.conditions import Conditions
 from svcq.worker.membership import Membership
+from svcq.worker.neighbours import look_after
 from svcq.worker.places import Places, marker_of, runners_marker
-from svcq.worker.rescue import rescue_dead
 from svcq.worker.tasks import Call, TaskPool
 
 LOOK = 1.0  # seconds between looks at a store that nobody rang for
-LOOK_AROUND = 0.5  # seconds between looks at other workers: the jobs of a dead one wait for it
-ORPHANED = 30.0  # seconds without a service after which its worker takes nothing new
 PACE = 0.005  # seconds between turns while short commands run that were claimed ahead
 TELL = 0.1  # seconds for which progress is gathered before it is told
 
@@ -90,18 +88,19 @@ class Worker:
         self._mark: tuple[int, int] | None = None
         self._due: int | None = None
         self._own_environment = dict(os.environ)
-        self._last_kept = asyncio.get_running_loop().time()
         self._doubtful = False  # a fault may have hidden from us what we hold
 
     async def run(self) -> None:
         """Work until drained."""
-        self._join()
         self._loop = loop = asyncio.get_running_loop()
-        loop.add_reader(self._member.bell.fileno(), self._rung)
+        # Before anyone can know of it: whoever sees it in the store may ask it to end.
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.interrupt, f"the worker got signal {number}")
+        self._join()
+        loop.add_reader(self._member.bell.fileno(), self._rung)
         try:
-            self._keep(self._look_after_others())
+            keeper = self.drain if self._settings.kept else None
+            self._keep(look_after(self._store, self._places, self.id, self._settings.say, keeper))
             await self._warm()
             while not self._done():
                 await self._turn()
@@ -388,30 +387,6 @@ class Worker:
             late = self._due is not None and self._due <= self._store.engine.clock()
             return self._doubtful or late or self._store.write_mark() != self._mark
         return True
-
-    async def _look_after_others(self) -> None:
-        """Take back the jobs of workers that died, however busy this one is."""
-        while True:
-            await asyncio.sleep(LOOK_AROUND)
-            self._look_for_the_service()
-            try:
-                # Not in the thread of the store: killing what will not die takes its time.
-                await asyncio.to_thread(
-                    rescue_dead, self._store, self._places, self._settings.say, me=self.id
-                )
-            except (SvcqError, OSError) as error:
-                self._settings.say(str(error))
-
-    def _look_for_the_service(self) -> None:
-        """Without one nobody looks after us: what stands idle ends, what is busy ends later."""
-        if not self._settings.kept or self._draining:
-            return
-        now = asyncio.get_running_loop().time()
-        if processes.lock_is_held(self._places.service_lock):
-            self._last_kept = now
-        elif now - self._last_kept > ORPHANED:
-            self._settings.say(f"The service has been gone for {ORPHANED:g} s: no new jobs.")
-            self.drain()
 
 
 def run_worker(config: Config, settings: Settings) -> None:
