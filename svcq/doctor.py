@@ -128,7 +128,9 @@ def _service() -> Finding:
 
 
 def _disk(config: Config) -> Finding:
-    places = [config.home] if "://" in config.store else [config.home, Path(config.store).parent]
+    places = [config.home, config.home / "logs"]  # output may go to a disk of its own
+    if "://" not in config.store:
+        places.append(Path(config.store).parent)
     free = {_existing(place): 0 for place in places}
     for place in free:
         free[place] = shutil.disk_usage(place).free

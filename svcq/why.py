@@ -244,12 +244,14 @@ def _taken_or_not(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
     # Since when a condition holds, nobody knows: a worker may be about to notice.
     conditional = job.condition is not None or "when" in facts.queue.options
     waited = 0 if conditional else facts.now - (facts.ready_at or facts.now)
-    if facts.in_front or waited < PATIENCE:
+    # While workers run what is in front of it, its turn may come; when all stand idle, it does not.
+    if waited < PATIENCE or (facts.in_front and (used or conditional)):
         free = f"{slots - used:,} of {_counted(slots, 'slot')} free"
         return Cause("soon", f"it starts as soon as its turn comes; {busy} with {free}.")
     which = f"queue {job.queue}"
     if job.task is not None:
-        which += f" and the task {job.task} (svcq project add names where tasks are)"
+        told = "svcq project add tells where tasks are to workers started after it"
+        which += f" and the task {job.task} ({told})"
     has = "has a free slot" if len(living) == 1 else "have free slots"
     none = "it does not take it" if len(living) == 1 else "none takes it"
     return Cause("not_served", f"{busy} {has}, but {none}; start one that serves {which}.")

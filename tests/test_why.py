@@ -278,8 +278,21 @@ def test_a_task_that_nobody_runs(client: Client, clock: Clock) -> None:
     clock.advance(6)
     assert client.why(added.id) == (
         "pending: 2 workers have free slots, but none takes it; start one that serves queue "
-        "default and the task shop.send (svcq project add names where tasks are)."
+        "default and the task shop.send (svcq project add tells where tasks are to workers "
+        "started after it)."
     )
+
+
+def test_a_task_behind_others_that_nobody_runs(client: Client, clock: Clock) -> None:
+    worker = add_worker(client)
+    _, second = client.add([client.new_task("shop.send", [], {}) for _ in range(2)])
+    client.command("true", queue="other")
+    clock.advance(6)
+    why = client.explain(second.id)
+    assert why.cause == "not_served"
+    assert why.text.endswith(" 1 job is in front of it.")
+    client.store.claim(Claimer(worker, HERE, serves=lambda queue: queue == "other"), 1)
+    assert client.explain(second.id).cause == "soon"  # what is in front may be moving
 
 
 def test_a_place_in_line_is_counted_up_to_a_bound(client: Client) -> None:

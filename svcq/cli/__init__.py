@@ -101,6 +101,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A locale that lacks a character must not cost the line it stands in.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -125,6 +126,13 @@ def _run(arguments: Sequence[str]) -> int:
         if isinstance(error, BrokenPipeError):
             raise
         return _complain(_from_system(error), name)
+
+
+def _fill_closed_streams() -> None:
+    """A caller may have closed them (`>&-`): the next file opened would then take their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  for as long as the program
 
 
 def _add_words(arguments: Sequence[str]) -> bool:

@@ -96,7 +96,8 @@ def _edit_by_hand(client: Client, job: Job) -> Job | None:
             if text == before:
                 return None
             try:
-                return client.edit(job, **_changes(text, before))
+                changes = _changes(text, before)
+                return client.edit(job, **changes) if changes else None
             except WrongState:
                 raise  # it has moved on: no edit will help
             except SvcqError as error:
@@ -112,7 +113,8 @@ def _open_editor(file: Path) -> None:
         code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode
     except (OSError, ValueError) as error:
         raise InvalidInput(
-            f"The editor {editor!r} cannot be started ({error}): set EDITOR to one that can."
+            f"The editor {editor!r} cannot be started ({getattr(error, 'strerror', error)}): "
+            "set EDITOR to one that can."
         ) from None
     if code:
         raise Refused(f"The editor {editor!r} ended with {code}: nothing was changed.")

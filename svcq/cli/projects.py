@@ -63,15 +63,20 @@ def _check_interpreter(python: str) -> None:
 
     try:
         asked = subprocess.run(
-            [python, "-c", "import sys; print(*sys.version_info[:2])"],
+            [python, "-c", "import sys; print('%d %d' % sys.version_info[:2])"],
             capture_output=True, text=True, timeout=30, check=False,
         )  # fmt: skip
-        version = tuple(map(int, asked.stdout.split()))
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise InvalidInput(f"{python} is not a Python that runs ({error}): name another.") from None
-    if version < (3, 9):
-        found = ".".join(map(str, version)) or "none"
-        raise InvalidInput(f"{python} is Python {found}, too old: name one of 3.9 or later.")
+        major, minor = map(int, asked.stdout.split())
+    except OSError as error:
+        raise InvalidInput(
+            f"{python} is not a Python that runs ({error.strerror}): name another."
+        ) from None
+    except (ValueError, subprocess.TimeoutExpired):
+        raise InvalidInput(f"{python} is not a Python that runs: name another.") from None
+    if (major, minor) < (3, 9):
+        raise InvalidInput(
+            f"{python} is Python {major}.{minor}, too old: name one of 3.9 or later."
+        )
 
 
 def _list(options: Namespace) -> None:

@@ -73,7 +73,7 @@ def _until_ended(
             jobs[job_id] = client.get(job_id)
         ended = [job for job in jobs.values() if job.finished]
         if len(ended) == len(jobs) or (first and ended):
-            return ended[:1] if first else ended
+            return [min(ended, key=_when_ended)] if first else ended
         left = _LONGEST_LOOK if deadline is None else deadline - time.monotonic()
         if left <= 0:
             raise _too_long(jobs, limit or 0)
@@ -83,6 +83,10 @@ def _until_ended(
         if follower.missed:
             follower.missed = False
             changed = list(jobs)
+
+
+def _when_ended(job: Job) -> float:
+    return 0 if job.finished_at is None else job.finished_at.timestamp()
 
 
 def _too_long(jobs: Mapping[int, Job], limit: float) -> WaitTimeout:
@@ -104,9 +108,14 @@ def exit_code(job: Job) -> int:
 
 
 def _ended(job: Job) -> str:
-    with_code = "" if job.exit_code is None else f" with exit code {job.exit_code}"
     because = f": {job.reason}" if job.reason else ""
-    return f"Job {job.id} is {job.state}{with_code}{clean(because)}."
+    return f"Job {job.id} is {job.state}{_how(job.exit_code)}{clean(because)}."
+
+
+def _how(code: int | None) -> str:
+    if code is None:
+        return ""
+    return f", ended by signal {-code}" if code < 0 else f" with exit code {code}"
 
 
 class _Screen:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import UTC, datetime
 
 from svcq.cli.parser import Namespace, Parser, add_json
-from svcq.cli.text import Column, print_json, print_table
+from svcq.cli.text import Column, ago, print_json, print_table
 
 
 def _worker_parser(parser: Parser) -> None:
@@ -39,15 +40,23 @@ def _list(options: Namespace) -> None:
     from svcq.client import Client
 
     with Client() as client:
-        shown = [worker_json(worker) for worker in client.workers()]
+        workers = client.workers()
     if options.json:
-        print_json(shown)
+        print_json([worker_json(worker) for worker in workers])
         return
-    if not shown:
+    if not workers:
         print("No worker runs: start one with svcq worker start.")
         return
-    names = ("id", "host", "pid", "state", "running", "slots", "started_at", "version")
-    print_table([Column(name) for name in names], [[str(w[n]) for n in names] for w in shown])
+    names = ("id", "host", "pid", "state", "running", "slots", "started", "version")
+    now = datetime.now(UTC)
+    print_table(
+        [Column(name) for name in names],
+        [
+            [w.id, w.host, w.pid, w.state, w.running, w.slots,
+             ago(datetime.fromtimestamp(w.started_at / 1000, UTC), now), w.version]
+            for w in workers
+        ],
+    )  # fmt: skip
 
 
 def _how(options: Namespace) -> list[str]:

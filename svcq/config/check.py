@@ -32,14 +32,21 @@ def suggestion(key: str) -> str:
     import difflib
 
     section, _, name = key.rpartition(".")
+    if key in SECTIONS:
+        return f"use one of {', '.join(_within(key))}."
     for known in SETTINGS:
         if known.rpartition(".")[2] == name:
             return f"did you mean {known}?"
     near = difflib.get_close_matches(key, SETTINGS, n=1)
     if near:
         return f"did you mean {near[0]}?"
-    beside = [known for known in SETTINGS if known.rpartition(".")[0] == section] or SETTINGS
-    return f"remove it, or use one of {', '.join(beside)}."
+    if section in SECTIONS:
+        return f"use one of {', '.join(_within(section))}."
+    return f"use one of {', '.join(_within(''))}, or of the sections {', '.join(SECTIONS)}."
+
+
+def _within(section: str) -> list[str]:
+    return [known for known in SETTINGS if known.rpartition(".")[0] == section]
 
 
 def _flat(document: Mapping[str, object], file: str) -> Iterator[tuple[str, object]]:

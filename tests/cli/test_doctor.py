@@ -8,6 +8,7 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,6 +115,19 @@ def test_a_store_that_is_too_large_to_look_at(client: Client, home: Path) -> Non
 def test_little_space(svcq: Svcq, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "LEAST_SPACE", 1 << 60)
     assert "free some space" in problems(svcq)["disk"]
+
+
+def test_little_space_on_the_disk_of_the_logs(
+    svcq: Svcq, client: Client, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = home / "logs"
+    logs.mkdir(mode=0o700, exist_ok=True)
+
+    def usage(place: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=0 if place == logs else 1 << 60)
+
+    monkeypatch.setattr(doctor.shutil, "disk_usage", usage)
+    assert str(logs) in problems(svcq)["disk"]
 
 
 def test_an_old_sqlite(svcq: Svcq, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,6 +124,14 @@ def test_dead_letters(svcq: Svcq, client: Client) -> None:
     assert svcq.ok("dlq", "list", "--json").json == []
 
 
+def test_dead_letters_are_dead(svcq: Svcq, client: Client) -> None:
+    waits = svcq.add()
+    for verb in ("show", "retry"):
+        assert "is pending, not dead" in svcq.refuses("dlq", verb, waits, code=1)
+    svcq.refuses("dlq", "retry", "--state", "pending", "--yes")
+    assert "nothing to retry" in svcq.refuses("dlq", "retry")
+
+
 def test_purge(svcq: Svcq, client: Client) -> None:
     kill(client)
     svcq.add()

@@ -209,6 +209,26 @@ def test_an_editor_that_changes_nothing(client: Client, shell_environment: Envir
     assert (code, text) == (1, "Nothing was changed.\n")
 
 
+def test_an_emptied_file_changes_nothing(
+    client: Client, shell_environment: Environment, tmp_path: Path
+) -> None:
+    client.command("echo a")
+    env = {**shell_environment, "VISUAL": write_editor(tmp_path, "d")}
+    assert Terminal(env, "edit", "1").end() == (1, "Nothing was changed.\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams(client: Client, shell_environment: Environment, closed: str) -> None:
+    client.command("echo a")
+    for words, code in (("list", 0), ("show 1", 0), ("show 9", 3)):
+        line = f"{sys.executable} -m svcq {words} {closed}"
+        done = subprocess.run(
+            line, shell=True, env=shell_environment, capture_output=True, check=False
+        )
+        assert done.returncode == code, done
+        assert b"Traceback" not in done.stderr
+
+
 def test_a_mistake_in_the_editor_is_offered_again(
     client: Client, shell_environment: Environment, tmp_path: Path
 ) -> None:

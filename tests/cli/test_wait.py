@@ -10,6 +10,7 @@ from svcq.cli.wait import exit_code
 from svcq.client import Client
 from svcq.jobs import completed, failed
 from svcq.store import Report
+from svcq.times import MINUTE, now_ms
 from tests.cli.conftest import Svcq
 
 
@@ -91,3 +92,14 @@ def test_it_wakes_when_the_job_ends(svcq: Svcq, client: Client) -> None:
     thread.join()
     assert said.code == 0
     assert [job["result"] for job in said.json] == [first, second]
+
+
+def test_any_is_the_one_that_ended_first(svcq: Svcq, client: Client) -> None:
+    with Client(clock=lambda: now_ms() - MINUTE) as earlier:
+        early = end(earlier, code=5, fails=True)
+    late = end(client, code=6, fails=True)
+    assert svcq("wait", "--any", late, early).code == 5
+
+
+def test_a_signal_is_called_one(svcq: Svcq, client: Client) -> None:
+    assert "is dead, ended by signal 9: " in svcq("wait", end(client, code=-9, fails=True)).out

@@ -127,7 +127,13 @@ def test_an_interpreter_that_is_none_or_too_old_is_refused_when_it_is_added(home
     old = home.work / "old"
     old.write_text("#!/bin/sh\necho 3 8\n")
     old.chmod(0o700)
-    for python, why in ((old, "too old"), ("/bin/true", "too old"), ("/nowhere", "not a Python")):
+    oldest = home.work / "oldest"  # what Python 2 would say, had it been asked to print(*...)
+    oldest.write_text("#!/bin/sh\necho 2 7\n")
+    oldest.chmod(0o700)
+    for python, why in (
+        (old, "Python 3.8, too old"), (oldest, "Python 2.7, too old"),
+        ("/bin/true", "not a Python"), ("/nowhere", "not a Python"),
+    ):  # fmt: skip
         said = home.svcq("project", "add", home.work, "--import", "x", "--python", python)
         assert (said.returncode, said.stdout) == (2, "")
         assert said.stderr.startswith("svcq: ")
