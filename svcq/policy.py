@@ -167,6 +167,7 @@ def make_plan(options: Options, *, default_queue: str, owner: str | None = None)
     """Check every option and put it in the store's units."""
     said = options.said()
     policy = {key: check(said[key]) for key, check in _POLICY_CHECKS.items() if key in said}
+    _check_one_meaning(policy)
     if "delay" in said and "run_at" in said:
         raise InvalidInput(
             f"Both delay {said['delay']!r} and run_at {said['run_at']!r} are given: give one."
@@ -323,6 +324,28 @@ def check_bool(value: object, what: str) -> bool:
     return value
 
 
+def _check_timeout(value: Any) -> int:
+    timeout = parse_duration(value, "timeout")
+    if timeout == 0:
+        raise InvalidInput(
+            f"The timeout {shown(value)} would end every run at once: give a longer one, "
+            "or none at all."
+        )
+    return timeout
+
+
+def _check_one_meaning(policy: Mapping[str, Any]) -> None:
+    """An exit code can only mean one thing."""
+    meaning: dict[int, str] = {}
+    for name in ("success", "retry_on", "reject"):
+        for code in policy.get(name, ()):
+            if meaning.setdefault(code, name) != name:
+                raise InvalidInput(
+                    f"The exit code {code} is in {meaning[code]} and in {name}: "
+                    "give it one meaning."
+                )
+
+
 def _check_codes(value: object, what: str) -> list[int]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidInput(f"The option {what} is {shown(value)}: give a list of exit codes.")
@@ -373,7 +396,7 @@ _POLICY_CHECKS: Mapping[str, Any] = {
     "backoff_base": lambda v: check_number(v, "backoff_base", 0, 86400),
     "backoff_cap": lambda v: parse_duration(v, "backoff_cap"),
     "jitter": lambda v: check_number(v, "jitter", 0, 1),
-    "timeout": lambda v: parse_duration(v, "timeout"),
+    "timeout": _check_timeout,
     "grace": lambda v: parse_duration(v, "grace"),
     "on_lost": lambda v: check_choice(v, "on_lost", ("retry", "dead")),
     "max_losses": lambda v: check_int(v, "max_losses", 0, 1000),

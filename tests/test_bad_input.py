@@ -170,6 +170,16 @@ def test_absurd_durations(client: Client, option: str, value: Any) -> None:
         client.command("true", **{option: value})
 
 
+def test_a_timeout_of_nothing(client: Client) -> None:
+    with refused(client, InvalidInput, "would end every run at once"):
+        client.command("true", timeout=0)
+
+
+def test_an_exit_code_with_two_meanings(client: Client) -> None:
+    with refused(client, InvalidInput, "3 is in success and in reject"):
+        client.command("true", success=[0, 3], reject=[3])
+
+
 @pytest.mark.parametrize(
     "value",
     ["tomorrow", "", float("nan"), float("inf"), 1e300, -1e300, True, [1], "2031-13-01", b"2031"],

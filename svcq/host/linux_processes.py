@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -27,11 +28,15 @@ _MOST_LISTS = 100  # a machine where processes are always born must not keep us 
 
 
 class Exit(NamedTuple):
-    """How a process ended: an exit code, negative for a signal; what it and its children used."""
+    """How a process ended: an exit code, negative for a signal; what it and its children used.
+
+    The peak counts from the fork on, when it still was a copy of us: None where it is no higher
+    than our own, and so may not be its.
+    """
 
     code: int
     cpu_ms: int
-    peak_bytes: int
+    peak_bytes: int | None
 
 
 class Seen(NamedTuple):
@@ -121,8 +126,10 @@ class Child:
         code = os.waitstatus_to_exitcode(status)
         self._process.returncode = code  # it must not wait a second time
         cpu_ms = round((used.ru_utime + used.ru_stime) * 1000)
+        ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak = used.ru_maxrss * 1024 if used.ru_maxrss > ours else None
         if not self.ended.done():
-            self.ended.set_result(Exit(code, cpu_ms, used.ru_maxrss * 1024))
+            self.ended.set_result(Exit(code, cpu_ms, peak))
 
 
 def start_child(

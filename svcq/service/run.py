@@ -86,6 +86,7 @@ def _watch(
                 read = _changed(file)
                 config = load(config.home)
                 say("The settings have changed and were read again.")
+                supervisor.renew()
             status = supervisor.look(config)
         except (SvcqError, OSError) as error:
             status = str(error)

@@ -73,6 +73,12 @@ class Supervisor:
         except OSError:
             return False
 
+    def renew(self) -> None:
+        """Replace all: a worker reads the settings once, when it starts."""
+        for one in self.mine():
+            if one.state == "running":
+                self._drain(one, "has older settings; it finishes what it holds")
+
     def drain(self, *, now: bool = False) -> list[Worker]:
         """Let all of them end: when they are done, or now; those that still run something."""
         mine = self.mine()

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 def open_or_make(path: str) -> None:
     """Make sure there is a store at `path` that is ours, whole, and closed to others."""
     try:
-        os.stat(path)
         there = True
+        if stat.S_ISDIR(os.stat(path).st_mode):
+            raise NotAStore(f"The store {path} is a directory: name a file, such as svcq.db in it.")
     except (FileNotFoundError, NotADirectoryError):
         there = False
     except PermissionError as error:

@@ -315,6 +315,10 @@ class Store:
             return tidy.promote(tx, ledger)
 
     def expire(self) -> int:
+        """Let those end that were to start by now and did not; a claim does the same."""
+        with self.engine.read() as tx:
+            if not tx.rows("expired", now=tx.now, n=1):
+                return 0
         with self._writing() as (tx, ledger):
             return tidy.expire(tx, ledger, self.config)
 

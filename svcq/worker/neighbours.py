@@ -1,4 +1,4 @@
-"""Looking after others: the jobs of workers that died here, and the service that keeps us."""
+"""Looking after others: jobs of workers that died here, jobs whose time has passed, the service."""
 
 from __future__ import annotations
 
@@ -38,5 +38,7 @@ async def look_after(
         try:
             # Not in the thread of the store: killing what will not die takes its time.
             await asyncio.to_thread(rescue_dead, store, places, say, me=me)
+            # A claim lets jobs expire, but a worker with no free slot makes none.
+            await asyncio.to_thread(store.expire)
         except (SvcqError, OSError) as error:
             say(str(error))

@@ -80,10 +80,15 @@ def test_the_end_of_a_child(tmp_path: Path, line: str, code: int) -> None:
 
 
 def test_what_a_child_used(tmp_path: Path) -> None:
-    code = "x = bytearray(b'x') * (64 << 20); sum(range(3_000_000))"
+    # More than we have ever used ourselves.
+    code = "x = bytearray(b'x') * (600 << 20); sum(range(3_000_000))"
     used = run_child(sys.executable, "-S", "-c", code, output=tmp_path / "log")
     assert used.cpu_ms > 10
-    assert used.peak_bytes > 64 << 20
+    assert (used.peak_bytes or 0) > 600 << 20
+
+
+def test_our_own_memory_is_not_taken_for_that_of_a_child(tmp_path: Path) -> None:
+    assert run_child("true", output=tmp_path / "log").peak_bytes is None
 
 
 def test_limits_hold_from_the_first_instruction_and_for_us_not_at_all(tmp_path: Path) -> None:

@@ -261,6 +261,14 @@ def test_jobs_hear_the_signals_that_their_worker_was_told_to_ignore(home: Home) 
     assert home.run("grep -q 'SigIgn:.*0000000000000000' /proc/self/status").exit_code == 0
 
 
+def test_jobs_expire_while_every_slot_is_taken(home: Home, tmp_path: Path) -> None:
+    home.worker("--slots", 1)
+    home.add(TELL_AND_WAIT.format(tmp_path))
+    eventually(lambda: pids(tmp_path), PATIENCE)
+    late = home.ended(home.add("exit 0", expires="200ms"))
+    assert (late.state, late.reason) == ("dead", "expired")
+
+
 # Paused and resumed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -140,6 +141,15 @@ def test_workers_follow_the_settings_without_a_restart(installed: Manager) -> No
     eventually(lambda: "slots" in installed.systemctl("status", "svcq.service"), PATIENCE)
     installed.configure("[workers]\nslots = 1\n")
     assert installed.ended(installed.add("exit 0")).state == "completed"
+
+
+def test_a_project_added_while_it_runs_is_served(installed: Manager, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("import svcq\n@svcq.task\ndef sell(n): return n + 1\n")
+    installed.svcq("project", "add", tmp_path, "--import", "shop", "--python", sys.executable)
+    with installed.client as client:
+        job = client.add([client.new_task("shop.sell", [41], {})])[0].id
+    ended = installed.ended(job)
+    assert (ended.state, ended.result) == ("completed", 42)
 
 
 def test_workers_of_another_version_finish_and_make_room(

@@ -262,3 +262,8 @@ def test_a_server_is_refused_as_a_store_for_now(tmp_path: Path) -> None:
     config = load(tmp_path / "home", {"SVCQ_STORE": "postgresql://db/svcq"})
     with pytest.raises(InvalidInput, match="store on postgresql is not supported"):
         open_store(config)
+
+
+def test_a_directory_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(NotAStore, match="is a directory: name a file"):
+        open_store(load(tmp_path / "home", {"SVCQ_STORE": str(tmp_path)}))
