@@ -13,7 +13,7 @@ FILES = sorted((ROOT / "svcq").rglob("*.py"))
 
 # Low to high: a module may import those before it. A package counts as one.
 LAYERS = [
-    "errors", "later", "times", "when", "environment", "version", "states", "jobs", "host",
+    "errors", "later", "times", "cron", "when", "environment", "version", "states", "jobs", "host",
     "conditions", "config", "policy", "store", "changes", "logs", "why", "hands", "adder",
     "client", "tasks", "execute", "worker", "library", "doctor", "service", "web", "cli",
 ]  # fmt: skip
