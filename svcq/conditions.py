@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from svcq.errors import InvalidInput, shown
 from svcq.host.unknown import Unknown
 from svcq.times import SECOND, format_duration, parse_duration
+from svcq.tuples import NamedTuple
 
 Fact = Callable[[str], float | Unknown]
 

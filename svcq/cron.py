@@ -82,8 +82,16 @@ class Cron(NamedTuple):
 
     def next_after(self, ms: int) -> int | None:
         """The first firing after an instant, in Unix milliseconds; None past the year 3000."""
-        firings = self._fixed_from(ms // SECOND) if self.fixed else self._walk_from(ms // SECOND)
-        return next((second * SECOND for second in firings if second * SECOND > ms), None)
+        return next(self.after(ms), None)
+
+    def after(self, ms: int) -> Iterator[int]:
+        """All firings after an instant, in order."""
+        for second in (
+            self._fixed_from(ms // SECOND) if self.fixed else self._walk_from(ms // SECOND)
+        ):
+            if second * SECOND > ms:  # several fixed times of a skipped hour are one firing
+                ms = second * SECOND
+                yield ms
 
     def _fixed_from(self, second: int) -> Iterator[int]:
         """Firings in order, from the local day of a Unix second on."""

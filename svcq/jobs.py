@@ -125,8 +125,9 @@ def lost(reason: str) -> Outcome:
     return Outcome(How.LOST, error=reason)
 
 
-def snoozed(delay_ms: int, *, tail: str | None = None) -> Outcome:
-    return Outcome(How.SNOOZED, delay_ms=delay_ms, tail=tail)
+def snoozed(delay_ms: int, *, error: str | None = None, tail: str | None = None) -> Outcome:
+    """It goes back, and nothing counts against it; `error` says why, unless its task asked."""
+    return Outcome(How.SNOOZED, delay_ms=delay_ms, error=error, tail=tail)
 
 
 class Tally(NamedTuple):
@@ -293,11 +294,21 @@ class Run(NamedTuple):
     cpu_ms: int | None = None
     peak_bytes: int | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        shown = {name: _shown(value) for name, value in self._asdict().items()}
+        return {**shown, "how": self.how.value}
+
 
 class Change(NamedTuple):
-    """Something that happened to a job: `kind` is the state it entered, or what was told of it."""
+    """Something that happened to a job: `kind` is the state it entered, or what was told of it.
+
+    Job 0 with the kind `schedules` says that some schedule changed or fired.
+    """
 
     seq: int
     job: int
     kind: str
     at: datetime
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "at": _shown(self.at)}

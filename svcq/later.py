@@ -16,7 +16,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _waiting: list[str] = []
 

@@ -5,20 +5,28 @@ used for any number of jobs. A Policy is what holds at run time: the job's own w
 task's, over its queue's, over the configuration's.
 """
 
-# No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
+from __future__ import annotations
 
-import json
-import json.encoder
 import re
+from _json import encode_basestring, make_encoder  # json brings its parser along
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
 
 from svcq.config import JobDefaults
 from svcq.errors import InvalidArguments, InvalidInput, shown
+from svcq.host import EXIT_CODES
+from svcq.later import Later
 from svcq.times import Duration, Moment, parse_duration, parse_moment
+from svcq.tuples import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import json
+    from typing import Any
+
     from svcq.jobs import Bounds
+else:
+    json = Later("json")
 
 MAX_PRIORITY = 1000
 MAX_TEXT = 255
@@ -26,11 +34,14 @@ MAX_PARENTS = 1000
 MAX_TAGS = 50
 
 _NAME = re.compile(r"\w[\w.:@-]*", re.UNICODE)
-_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-# The encoder makes this anew for each call, which takes as long as the call itself.
-_chunks: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
-    None, _encoder.default, json.encoder.encode_basestring, None, ":", ",", False, False, False
-)
+
+
+def _not_json(value: object) -> None:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+# json makes this anew for each call, which takes as long as the call itself.
+_chunks: Any = make_encoder(None, _not_json, encode_basestring, None, ":", ",", False, False, False)
 
 
 def _encode(value: object) -> str:
@@ -87,13 +98,17 @@ class Options(NamedTuple):
     nice: int | None = None
     cpus: int | None = None
     memory: int | str | None = None
+    keep_awake: str | None = None
     cwd: str | None = None
     env: Mapping[str, str] | None = None
 
-    def over(self, base: "Options") -> "Options":
+    def over(self, base: Options) -> Options:
         """These options where they say something, `base` elsewhere."""
-        said = {name: value for name in OPTION_NAMES if (value := getattr(self, name)) is not None}
-        return Options(**{**base.said(), **said}) if said else base
+        said, under = self.said(), base.said()
+        if "delay" in said or "run_at" in said:  # two ways to say when: the newer one counts
+            under.pop("delay", None)
+            under.pop("run_at", None)
+        return Options(**{**under, **said}) if said else base
 
     def said(self) -> dict[str, Any]:
         return {name: value for name in OPTION_NAMES if (value := getattr(self, name)) is not None}
@@ -115,9 +130,7 @@ def read_options(options: Mapping[str, Any]) -> Options:
         raise InvalidInput(f"There is no option {unknown!r}: {hint}") from None
 
 
-class Plan(NamedTuple):
-    """Checked options, in the store's units."""
-
+class _Plan(NamedTuple):
     queue: str
     policy: str = "{}"  # JSON: what Policy reads
     priority: int = 0
@@ -141,12 +154,24 @@ class Plan(NamedTuple):
     env: str | None = None  # JSON
     owner: str | None = None
 
-    @property
+
+class Plan(_Plan):
+    """Checked options, in the store's units."""
+
+    @cached_property
     def plain(self) -> bool:
         """Whether a job of this plan has no ties to others: it can then be added in bulk."""
         return not (
             self.key or self.name or self.unique_key or self.tags or self.after or self.after_any
         )
+
+    @cached_property
+    def usual(self) -> bool:
+        """Whether it says nothing but queue, policies, priority and owner, as most do."""
+        return self[3:-1] == _UNSAID
+
+
+_UNSAID = Plan("")[3:-1]
 
 
 class NewJob(NamedTuple):
@@ -168,6 +193,8 @@ def make_plan(options: Options, *, default_queue: str, owner: str | None = None)
     said = options.said()
     policy = {key: check(said[key]) for key, check in _POLICY_CHECKS.items() if key in said}
     _check_one_meaning(policy)
+    if "host" not in said:
+        _check_returnable(policy)
     if "delay" in said and "run_at" in said:
         raise InvalidInput(
             f"Both delay {said['delay']!r} and run_at {said['run_at']!r} are given: give one."
@@ -200,12 +227,12 @@ def said_fields(options: Options) -> frozenset[str]:
 def encode_json(value: Any, what: str, limit: int) -> str:
     """JSON text that every engine can keep, or one sentence about why not."""
     try:
-        text = _encode(value)
-        size = len(text.encode())
+        text = "".join(_chunks(value, 0))
+        size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidArguments(
-            f"The {what} contain a lone surrogate ({error.object[error.start]!r}), "
-            "which is no text: decode the bytes properly or pass them as base64."
+            f"The {what} contain {shown(error.object[error.start])}, a lone surrogate: bytes that "
+            "were no UTF-8 text; decode them properly or pass them as base64."
         ) from None
     except RecursionError:
         raise InvalidArguments(
@@ -236,10 +263,8 @@ def clean_text(value: object, what: str, limit: int = MAX_TEXT) -> str:
         raise InvalidInput(
             f"The {what} {value[:20]!r}... has {len(value):,} characters: give at most {limit:,}."
         )
-    if "\0" in value or not _is_unicode(value):
-        raise InvalidInput(
-            f"The {what} {shown(value)} contains a NUL or a lone surrogate: give plain text."
-        )
+    if flaw := flaw_of(value):
+        raise InvalidInput(f"The {what} {shown(value)} contains {flaw}: give plain text.")
     return value
 
 
@@ -250,12 +275,15 @@ def storable_text(value: object, what: str) -> str:
     return value.encode("utf-8", "replace").decode().replace("\0", "�")
 
 
-def _is_unicode(value: str) -> bool:
+def flaw_of(value: str) -> str | None:
+    """What keeps it from being text that every engine can keep, as a part of a sentence."""
+    if "\0" in value:
+        return "a NUL character"
     try:
         value.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return "bytes that are not UTF-8 (a lone surrogate)"
+    return None
 
 
 def check_name(value: object, what: str) -> str:
@@ -346,6 +374,19 @@ def _check_one_meaning(policy: Mapping[str, Any]) -> None:
                 )
 
 
+def _check_returnable(policy: Mapping[str, Any]) -> None:
+    """Whoever waits for an exit code that no process here can have waits for ever. A job for a
+    machine by name is spared: that one may run another system."""
+    for name in ("success", "retry_on", "reject"):
+        for code in policy.get(name, ()):
+            if code not in EXIT_CODES:
+                codes = f"{EXIT_CODES[0]:,} to {EXIT_CODES[-1]:,}"
+                raise InvalidInput(
+                    f"The exit code {code:,} in {name} is none that a process here can have: give "
+                    f"{codes}, or name the machine of another system that it is for as host."
+                )
+
+
 def _check_codes(value: object, what: str) -> list[int]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidInput(f"The option {what} is {shown(value)}: give a list of exit codes.")
@@ -382,9 +423,9 @@ def _check_env(value: object) -> str:
                 f"The environment variable {shown(name)} has no usable name: "
                 "give text without =, such as PATH."
             )
-        if "\0" in name + text or not _is_unicode(name + text):
+        if flaw := flaw_of(name + text):
             raise InvalidInput(
-                f"The environment variable {shown(name)} contains a NUL or a lone surrogate: "
+                f"The environment variable {shown(name)} contains {flaw}: "
                 "give plain text, or leave it out."
             )
     return encode_json(dict(sorted(value.items())), "environment variables", 1 << 20)
@@ -411,6 +452,7 @@ _POLICY_CHECKS: Mapping[str, Any] = {
     "nice": lambda v: check_int(v, "nice", -20, 19),
     "cpus": lambda v: check_int(v, "cpus", 1, 4096),
     "memory": lambda v: parse_size(v, "memory"),
+    "keep_awake": lambda v: check_choice(v, "keep_awake", ("mains", "always", "never")),
 }
 
 
@@ -420,6 +462,22 @@ POLICY_NAMES = tuple(_POLICY_CHECKS)
 def check_policy(key: str, value: object) -> Any:
     """One policy, as a queue may set it for its jobs."""
     return _POLICY_CHECKS[key](value)
+
+
+def check_layer(layer: object) -> str:
+    """Policies as the store keeps them; what a newer program knows may pass."""
+    try:
+        said = json.loads(layer) if isinstance(layer, str) else None
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise InvalidInput(f"The policies {shown(layer)} are not a JSON object.")
+    for name, value in said.items():
+        if name in DURATIONS:
+            check_int(value, name, 0, 1 << 53)
+        elif name in _POLICY_CHECKS:
+            _POLICY_CHECKS[name](value)
+    return str(layer)
 
 
 _PLAN_CHECKS: Mapping[str, tuple[str, Any]] = {
@@ -474,9 +532,10 @@ class Policy(NamedTuple):
     nice: int | None = None
     cpus: int | None = None
     memory: int | None = None
+    keep_awake: str = "mains"  # the machine, while it runs: on mains power, always or never
 
     @property
-    def bounds(self) -> "Bounds":
+    def bounds(self) -> Bounds:
         from svcq.jobs import Bounds
 
         losses = 0 if self.on_lost == "dead" else self.max_losses
@@ -510,6 +569,7 @@ def policy_of(defaults: JobDefaults, *layers: str) -> Policy:
         on_lost=defaults.on_lost,
         max_losses=defaults.max_losses,
         max_interruptions=defaults.max_interruptions,
+        keep_awake=defaults.keep_awake,
     )
     for layer in layers:
         if layer != "{}":

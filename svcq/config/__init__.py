@@ -1,7 +1,5 @@
 """The configuration: one TOML file in the home, read once, validated once, frozen."""
 
-from typing import TYPE_CHECKING
-
 from svcq.config.load import config_file, load
 from svcq.config.load import default_home as home
 from svcq.config.projects import Project
@@ -16,18 +14,24 @@ from svcq.config.settings import (
 )
 from svcq.later import names_from
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from svcq.config.change import add_project, remove_project, set_value, unset_value
+    from svcq.config.follow import Followed
 else:
     __getattr__ = names_from(
         __name__,
-        {"change": ("add_project", "remove_project", "set_value", "unset_value")},
+        {
+            "change": ("add_project", "remove_project", "set_value", "unset_value"),
+            "follow": ("Followed",),
+        },
         globals(),
     )
 
 __all__ = [
     "SETTINGS",
     "Config",
+    "Followed",
     "JobDefaults",
     "Project",
     "QueueDefaults",

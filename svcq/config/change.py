@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from svcq.config.check import checked, checked_values, suggestion
@@ -21,10 +22,21 @@ def set_value(home: Path, key: str, text: str) -> None:
     """Set one setting from the text a person gave. The file stays as it was if that is refused."""
     value = _known(key).from_text(text)
     checked(key, value, "the command")
+    if key == "store":
+        _refuse_directory(home, str(value))
     document = _read(home)
     section, _, name = key.rpartition(".")
     _section(document, section)[name] = value
     _write(home, document)
+
+
+def _refuse_directory(home: Path, store: str) -> None:
+    """A setting that could never be used; a file need not be there yet."""
+    path = home / store
+    if "://" not in store and (path.is_dir() or store.endswith(os.sep)):
+        raise ConfigError(
+            f"The store {path} is a directory: name a file in it, such as {path / 'svcq.db'}."
+        )
 
 
 def unset_value(home: Path, key: str) -> None:

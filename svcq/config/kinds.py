@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Protocol, TypeVar
 
 from svcq.errors import InvalidInput
 from svcq.times import parse_duration
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol, TypeVar
+
+    N = TypeVar("N", int, float)
+else:
+    Protocol = object
+
 TomlValue = int | float | str
-N = TypeVar("N", int, float)
 
 
 class Kind(Protocol):
@@ -128,6 +134,54 @@ class StoreAddress:
             raise ValueError(value)
         scheme, separator, _ = value.partition("://")
         if separator and scheme not in {"postgresql", "postgres"}:
+            raise ValueError(value)
+        return value
+
+    def from_text(self, text: str) -> TomlValue:
+        return text
+
+
+class Place:
+    """The path of a file, in full; empty for none."""
+
+    allowed: str = "the whole path of a file, beginning with /, or nothing"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not value.isprintable():
+            raise ValueError(value)
+        if value and not value.startswith("/"):
+            raise ValueError(value)
+        return value
+
+    def from_text(self, text: str) -> TomlValue:
+        return text
+
+
+class Address:
+    """An address of a network card of this machine; empty for none."""
+
+    allowed: str = "an address such as 192.168.1.5, 0.0.0.0 for all, or nothing"
+
+    def read(self, value: object) -> str:
+        if value == "":
+            return ""
+        from ipaddress import ip_address
+
+        if not isinstance(value, str):
+            raise ValueError(value)
+        return str(ip_address(value))
+
+    def from_text(self, text: str) -> TomlValue:
+        return text
+
+
+class HostName:
+    allowed: str = "a name such as box.example.org, or nothing"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or len(value) > 253:
+            raise ValueError(value)
+        if value and not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9-]+)*", value):
             raise ValueError(value)
         return value
 

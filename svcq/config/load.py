@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from svcq.config.check import checked, checked_values
 from svcq.config.projects import SECTION, read_projects
 from svcq.config.settings import SECTIONS, Config
 from svcq.errors import ConfigError, NotPermitted
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
 FILE = "config.toml"
 
@@ -21,10 +22,10 @@ def default_home(environ: Mapping[str, str] = os.environ) -> Path:
     """The directory of this account's svcq: `SVCQ_HOME`, or where the system keeps such data."""
     from pathlib import Path
 
-    return Path(_default_directory(environ))
+    return Path(default_directory(environ))
 
 
-def _default_directory(environ: Mapping[str, str]) -> str:
+def default_directory(environ: Mapping[str, str]) -> str:
     if named := environ.get("SVCQ_HOME"):
         return os.path.abspath(_expanded(named, "SVCQ_HOME"))
     from svcq import host
@@ -40,12 +41,18 @@ def load(
     home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ
 ) -> Config:
     """Read the configuration of `home`; every setting it does not mention has its default."""
-    directory = os.path.abspath(home) if home else _default_directory(environ)
+    directory = os.path.abspath(home) if home else default_directory(environ)
     file = os.path.join(directory, FILE)
     document = parse(read_text(file), file)
     values = checked_values(document, file)
     values["projects"] = read_projects(document.get(SECTION, {}), file)
     values["store"] = _store_address(directory, values.get("store"), environ)
+    return _build(directory, values)
+
+
+def build(directory: str, document: Mapping[str, Any]) -> Config:
+    """A configuration of settings by their dotted names, as a file would have them."""
+    values = {key: checked(key, value, "the service") for key, value in document.items()}
     return _build(directory, values)
 
 

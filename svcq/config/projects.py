@@ -6,12 +6,16 @@ path = ["/srv/shop"]
 import = ["shop.tasks"]
 """
 
-# No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
+from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from svcq.errors import ConfigError
+from svcq.tuples import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SECTION = "project"
 

@@ -7,16 +7,30 @@ Every command of the command line reads this, so it does without dataclasses: th
 which takes longer to import than all of svcq's configuration.
 """
 
-# No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
+from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from svcq.config.kinds import Choice, Duration, Kind, Name, Number, StoreAddress, TomlValue, Whole
+from svcq.config.kinds import (
+    Address,
+    Choice,
+    Duration,
+    HostName,
+    Kind,
+    Name,
+    Number,
+    Place,
+    StoreAddress,
+    TomlValue,
+    Whole,
+)
 from svcq.config.projects import Project
+from svcq.tuples import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any, Literal
 
 
 class Setting(NamedTuple):
@@ -83,6 +97,12 @@ class JobDefaults(NamedTuple):
     max_interruptions: int = _setting(
         "jobs.max_interruptions", 100, Whole(0, 1_000_000), "how often a job may be interrupted"
     )
+    keep_awake: Literal["mains", "always", "never"] = _setting(
+        "jobs.keep_awake",
+        "mains",
+        Choice(("mains", "always", "never")),
+        "whether the machine stays awake while a job runs: on mains power, always or never",
+    )
     max_payload: int = _setting(
         "jobs.max_payload",
         1 << 20,
@@ -112,6 +132,7 @@ class Retention(NamedTuple):
         "retention.changes", "1d", "the changes that pages and notifications follow"
     )
     activity: int = _kept_for("retention.activity", "30d", "the per-minute statistics")
+    firings: int = _kept_for("retention.firings", "90d", "what became of the times of schedules")
 
 
 class Workers(NamedTuple):
@@ -126,6 +147,48 @@ class Workers(NamedTuple):
         Whole(0, 10_000),
         "how many jobs each runs at a time; 0 for as many as there are cores",
     )
+
+
+class Clock(NamedTuple):
+    """What fires schedules."""
+
+    late: int = _setting(
+        "clock.late",
+        "1m",
+        Duration("1s", "1h"),
+        "how late a schedule may fire and its time does not count as missed",
+    )
+    catch_up: int = _setting(
+        "clock.catch_up",
+        100,
+        Whole(1, 10_000),
+        "how many missed times, the last ones, are made up for with missed = all",
+    )
+
+
+class Web(NamedTuple):
+    """Where the service is asked: by the page, by programs, by other users."""
+
+    port: int = _setting(
+        "web.port", 0, Whole(0, 65535), "of the page and the API; 0 for the last one, or any"
+    )
+    socket: str = _setting(
+        "web.socket",
+        "",
+        Place(),
+        "the local socket for other users; the service of the whole machine has one by itself",
+    )
+    address: str = _setting(
+        "web.address",
+        "",
+        Address(),
+        "an address beyond this machine to listen on as well, which needs a certificate",
+    )
+    name: str = _setting("web.name", "", HostName(), "the name by which others reach that address")
+    certificate: str = _setting(
+        "web.certificate", "", Place(), "the file of its certificate, with those that lead to it"
+    )
+    key: str = _setting("web.key", "", Place(), "the file of the certificate's private key")
 
 
 class Config(NamedTuple):
@@ -148,10 +211,12 @@ class Config(NamedTuple):
     queues: QueueDefaults = QueueDefaults()
     retention: Retention = Retention()
     workers: Workers = Workers()
+    clock: Clock = Clock()
+    web: Web = Web()
     projects: tuple[Project, ...] = ()
 
     @property
-    def home(self) -> "Path":
+    def home(self) -> Path:
         from pathlib import Path
 
         return Path(self.directory)
@@ -162,11 +227,13 @@ class Config(NamedTuple):
         return f"Config({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
-SECTIONS: Mapping[str, type[JobDefaults | QueueDefaults | Retention | Workers]] = {
+SECTIONS: Mapping[str, type[JobDefaults | QueueDefaults | Retention | Workers | Clock | Web]] = {
     "jobs": JobDefaults,
     "queues": QueueDefaults,
     "retention": Retention,
     "workers": Workers,
+    "clock": Clock,
+    "web": Web,
 }
 
 
