@@ -4,35 +4,44 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 if sys.platform == "win32":
     from svcq.host.windows import (
+        EXIT_CODES,
         check_private,
         create_private,
         data_directory,
+        is_of_another,
         private_directory,
+        public_socket,
         replace_durably,
         sync_directory,
     )
 else:
     from svcq.host.linux import (
+        EXIT_CODES,
         check_private,
         create_private,
         data_directory,
+        is_of_another,
         private_directory,
+        public_socket,
         replace_durably,
         sync_directory,
     )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "EXIT_CODES",
     "check_private",
     "create_private",
     "data_directory",
+    "is_of_another",
     "private_directory",
+    "public_socket",
     "replace_durably",
     "sync_directory",
     "write_private",

@@ -3,8 +3,8 @@
 import sys
 
 if sys.platform == "win32":
-    from svcq.host.windows_bell import Bell, ring
+    from svcq.host.windows_bell import Bell, listening, ring
 else:
-    from svcq.host.linux_bell import Bell, ring
+    from svcq.host.linux_bell import Bell, listening, ring
 
-__all__ = ["Bell", "ring"]
+__all__ = ["Bell", "listening", "ring"]

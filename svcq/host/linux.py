@@ -10,12 +10,17 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from svcq.errors import InvalidInput, NotPermitted
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+
+SYSTEM_HOME = "/var/lib/svcq"
+SYSTEM_SOCKET = "/run/svcq/users/svcq.sock"
+# How a process can end, as svcq counts: with one of its own, or below 0 by a signal.
+EXIT_CODES = range(-64, 256)
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -24,6 +29,19 @@ def data_directory() -> str:
     """Where programs keep the data of this account, by the rules of XDG."""
     named = os.environ.get("XDG_DATA_HOME", "").strip()
     return named or os.path.expanduser("~/.local/share")
+
+
+def is_of_another(path: str) -> bool:
+    """Whether it is there and belongs to another account than ours."""
+    try:
+        return os.stat(path).st_uid != os.geteuid()
+    except OSError:
+        return False
+
+
+def public_socket(home: str) -> str | None:
+    """Where a service lets other users in; only that of the whole machine has a place for it."""
+    return SYSTEM_SOCKET if home == SYSTEM_HOME else None
 
 
 def private_directory(path: Path) -> None:
@@ -52,18 +70,18 @@ def check_private(path: str | os.PathLike[str]) -> None:
     except OSError as error:
         raise NotPermitted(
             f"{path} cannot be looked at ({error.strerror}): "
-            f"run svcq as the user who owns it ({_name(os.geteuid())} may not)."
+            f"run svcq as the user who owns it ({name_of(os.geteuid())} may not)."
         ) from error
     if link.st_uid not in {0, os.geteuid(), status.st_uid}:
         raise NotPermitted(
-            f"{path} is a link made by {_name(link.st_uid)}, who could point it elsewhere: "
+            f"{path} is a link made by {name_of(link.st_uid)}, who could point it elsewhere: "
             f"name what it leads to instead ({os.path.realpath(path)})."
         )
     if status.st_uid != os.geteuid():
-        owner = _name(status.st_uid)
+        owner = name_of(status.st_uid)
         raise NotPermitted(
-            f"{path} belongs to {owner}, not to {_name(os.geteuid())}: run svcq as that user "
-            f"(sudo -u {owner} svcq ...), or make it yours (chown {_name(os.geteuid())} {path})."
+            f"{path} belongs to {owner}, not to {name_of(os.geteuid())}: run svcq as that user "
+            f"(sudo -u {owner} svcq ...), or make it yours (chown {name_of(os.geteuid())} {path})."
         )
     if status.st_mode & _OTHERS_WRITE:
         raise NotPermitted(_writable(path, status))
@@ -121,7 +139,7 @@ def _check_way_to(path: str) -> None:
         status = os.stat(directory)
         for owner in {os.lstat(directory).st_uid, status.st_uid} - trusted:
             raise NotPermitted(
-                f"{path} is not safe, because {directory} belongs to {_name(owner)}, "
+                f"{path} is not safe, because {directory} belongs to {name_of(owner)}, "
                 f"who could replace it: choose another place, or chown {directory}."
             )
         # In a sticky directory such as /tmp only the owner of an entry may replace it.
@@ -157,7 +175,7 @@ def _why_missing(path: str) -> str:
     return "name one that does"
 
 
-def _name(uid: int) -> str:
+def name_of(uid: int) -> str:
     import pwd
 
     try:

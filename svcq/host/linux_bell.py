@@ -10,8 +10,8 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -38,6 +38,16 @@ class Bell:
         with suppress(BlockingIOError):
             while True:
                 os.read(self._descriptor, 1 << 16)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until it is rung, or for so long."""
+        import select  # whoever rings does not wait for it
+
+        select.select([self._descriptor], [], [], seconds)
+
+    def ring(self) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._descriptor, b".")
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -66,6 +76,16 @@ def ring(folder: str | os.PathLike[str]) -> None:
             _ring(folder, names)
 
 
+def listening(folder: str | os.PathLike[str]) -> list[str]:
+    """Who can be rung here: the names of their bells."""
+    found = []
+    for name in _bells(os.fspath(folder)):
+        with suppress(OSError):
+            os.close(_pipe_to(os.path.join(folder, name)))
+            found.append(name.removesuffix(".bell"))
+    return sorted(found)
+
+
 def _bells(folder: str) -> list[str]:
     """Who listens; read anew only when the folder has changed, since this follows every write."""
     try:
@@ -84,7 +104,7 @@ def _ring(folder: str, names: Sequence[str]) -> None:
     for name in names:
         path = os.path.join(folder, name)
         try:
-            pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            pipe = _pipe_to(path)
         except OSError as error:
             if error.errno == errno.ENXIO:  # its worker died without closing it
                 with suppress(FileNotFoundError):
@@ -95,3 +115,8 @@ def _ring(folder: str, names: Sequence[str]) -> None:
                 os.write(pipe, b".")
         finally:
             os.close(pipe)
+
+
+def _pipe_to(path: str) -> int:
+    """Where to ring; an OSError if nobody hears it."""
+    return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

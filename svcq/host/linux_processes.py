@@ -1,9 +1,4 @@
-"""Linux: processes. Starting them, telling them apart, and ending a whole tree for certain.
-
-Pids are reused, so a process is known by its pid and its start time. A run's tree is found by what
-every process of it has unless it takes pains to lose it: the session it was started in, the marker
-in its environment, a locked file that it inherited, and a parent that is one of them.
-"""
+"""Linux: processes. Starting them, with what they inherit: a session, limits, locked files."""
 
 from __future__ import annotations
 
@@ -16,15 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-MARKER = "SVCQ_RUN"
+from svcq.host.linux_trees import branding, has_brand, process_born
+
 # Jobs are work in the background.
 BELOW_NORMAL = 5
-_MOST_LISTS = 100  # a machine where processes are always born must not keep us looking
 
 
 class Exit(NamedTuple):
@@ -39,23 +34,16 @@ class Exit(NamedTuple):
     peak_bytes: int | None
 
 
-class Seen(NamedTuple):
-    """A process as one look at the system found it."""
-
-    pid: int
-    born: str
-    session: int
-    parent: int
-
-
 def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def process_born(pid: int) -> str | None:
-    """When a process was started, in the system's own count; None when it is gone."""
-    seen = _look_at(pid)
-    return None if seen is None else seen.born
+def process_age(pid: int) -> float | None:
+    """For how many seconds a process has been there, those asleep counted; None when it is gone."""
+    born = process_born(pid)
+    if born is None:
+        return None
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(born) / os.sysconf("SC_CLK_TCK")
 
 
 def hold_lock(path: str | Path) -> int | None:
@@ -99,6 +87,8 @@ class Child:
     """A process of ours in a session of its own. `ended` tells of its end, without a thread and
     without asking."""
 
+    known: ClassVar[set[int]] = set()  # the pids of those that have not been waited for
+
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self.pid = process.pid
@@ -111,6 +101,7 @@ class Child:
             process.kill()
             process.wait()
             raise
+        Child.known.add(self.pid)
         self._loop.add_reader(self._descriptor, self._has_ended)
 
     def step_back(self) -> None:
@@ -123,12 +114,58 @@ class Child:
         self._loop.remove_reader(self._descriptor)
         os.close(self._descriptor)
         _, status, used = os.wait4(self.pid, 0)
+        Child.known.discard(self.pid)
         code = os.waitstatus_to_exitcode(status)
         self._process.returncode = code  # it must not wait a second time
         cpu_ms = round((used.ru_utime + used.ru_stime) * 1000)
         peak = used.ru_maxrss * 1024 if used.ru_maxrss > _own_peak(int(time.monotonic())) else None
         if not self.ended.done():
             self.ended.set_result(Exit(code, cpu_ms, peak))
+
+
+def adopt_orphans() -> None:
+    """From now on, what our children leave behind when they end is a child of ours, not init's."""
+    import ctypes
+
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def left_behind(brand: int) -> bool:
+    """Whether one of those is branded so: a sign that costs little, where a look at all processes
+    costs more than most commands."""
+    return any(has_brand(pid, brand) for pid in bury_orphans())
+
+
+def bury_orphans() -> list[int]:
+    """Wait for those that have ended; the pids of the others."""
+    return [pid for pid in _orphans() if not _has_been_buried(pid)]
+
+
+def _orphans() -> list[int]:
+    """Our children that we did not start: what a thread of ours may run is of our own session."""
+    try:
+        descriptor = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # not every kernel tells
+        return []
+    try:
+        children = os.read(descriptor, 1 << 16).split()
+    finally:
+        os.close(descriptor)
+    unknown = {int(pid) for pid in children}.difference(Child.known)
+    return [pid for pid in unknown if _session_of(pid) not in (None, os.getsid(0))]
+
+
+def _session_of(pid: int) -> int | None:
+    with suppress(ProcessLookupError):
+        return os.getsid(pid)
+    return None
+
+
+def _has_been_buried(pid: int) -> bool:
+    with suppress(ChildProcessError):
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    return True
 
 
 @lru_cache(1)
@@ -148,6 +185,7 @@ def start_child(
     inherit: Sequence[int] = (),
     nice: int | None = None,
     cpus: int | None = None,
+    brand: int | None = None,
 ) -> Child:
     """Start a process whose output goes straight into a file, or to a terminal."""
 
@@ -163,9 +201,12 @@ def start_child(
             start_new_session=True,
         )
 
-    if nice is not None or cpus is not None:
-        return Child(_start_limited(start, nice, cpus))
-    return Child(start())
+    with nullcontext() if brand is None else branding(brand):
+        if nice is not None or cpus is not None:
+            process = _start_limited(start, nice, cpus)
+        else:
+            process = start()
+    return Child(process)
 
 
 @cache
@@ -211,127 +252,6 @@ def spawn_detached(
         os.close(output)
     process.returncode = 0  # we will not wait for it
     return process.pid
-
-
-def tree_of(
-    marker: str,
-    *,
-    session: int | None = None,
-    lock: str | Path | None = None,
-    known: Sequence[Seen] = (),
-) -> list[Seen]:
-    """The living processes of a run, by session, marker, inherited lock, and descent from these.
-
-    A marker fits those that begin with it. `known` are those an earlier look has found: one that
-    has lost its parent since is found no other way.
-    """
-    wanted = f"{MARKER}={marker}".encode()
-    held = None if lock is None else _inode(lock)
-    living: dict[int, Seen] = {}
-    found = set()
-    for pid in _all_pids():
-        seen = None if pid == os.getpid() else _look_at(pid)
-        if seen is None:
-            continue
-        living[pid] = seen
-        if seen.session == session or _has_marker(pid, wanted) or _has_open(pid, held):
-            found.add(pid)
-    found |= {one.pid for one in known if one.pid in living and living[one.pid].born == one.born}
-    grown = True
-    while grown:
-        children = {pid for pid, seen in living.items() if seen.parent in found} - found
-        found |= children
-        grown = bool(children)
-    return [living[pid] for pid in sorted(found)]
-
-
-def signal_tree(processes: Sequence[Seen], number: int) -> None:
-    """Send a signal to each that is still the process that was seen."""
-    for process in processes:
-        try:
-            descriptor = os.pidfd_open(process.pid)
-        except OSError:
-            continue
-        try:
-            # The descriptor is of whoever has the pid now; it keeps that pid from being reused.
-            if process_born(process.pid) == process.born:
-                signal.pidfd_send_signal(descriptor, number)
-        except (ProcessLookupError, PermissionError):
-            pass
-        finally:
-            os.close(descriptor)
-
-
-def resident_bytes(processes: Sequence[Seen]) -> int:
-    """The memory a tree has in use now."""
-    return sum(_resident(process.pid) for process in processes)
-
-
-def _all_pids() -> Iterator[int]:
-    """Every process, those too that are born while we look.
-
-    One that lives on by forking and ending is always in one of two lists in a row: it has its
-    child before it ends.
-    """
-    looked_at: set[int] = set()
-    for _ in range(_MOST_LISTS):
-        new = {int(name) for name in os.listdir("/proc") if name.isdigit()} - looked_at
-        if not new:
-            return
-        yield from sorted(new)
-        looked_at |= new
-
-
-def _look_at(pid: int) -> Seen | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-    except OSError:
-        return None
-    # The name, in parentheses, may hold anything; what follows its last one does not.
-    fields = text[text.rindex(b")") + 2 :].split()
-    if fields[0] in (b"Z", b"X"):
-        return None
-    return Seen(pid, fields[19].decode(), session=int(fields[3]), parent=int(fields[1]))
-
-
-def _has_marker(pid: int, wanted: bytes) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return any(entry.startswith(wanted) for entry in file.read().split(b"\0"))
-    except OSError:
-        return False
-
-
-def _inode(path: str | Path) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _has_open(pid: int, wanted: tuple[int, int] | None) -> bool:
-    if wanted is None:
-        return False
-    try:
-        names = os.listdir(f"/proc/{pid}/fd")
-    except OSError:
-        return False
-    for name in names:
-        with suppress(OSError):  # closed since
-            status = os.stat(f"/proc/{pid}/fd/{name}")
-            if (status.st_dev, status.st_ino) == wanted:
-                return True
-    return False
-
-
-def _resident(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0
 
 
 def punch_hole(descriptor: int, start: int, length: int) -> bool:

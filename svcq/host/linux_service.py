@@ -1,4 +1,4 @@
-"""Linux: svcq as a unit of the user's own systemd.
+"""Linux: svcq as a service of systemd, of the user's own or of the machine's.
 
 The service runs in one unit and each worker in a unit of its own, so that a restart, a crash or a
 stop of the service leaves the workers and their jobs alone. When the machine goes down or the user
@@ -9,18 +9,17 @@ only what is left after that is killed (KillMode=mixed).
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import subprocess
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from svcq.errors import NotPermitted, Refused, Unreachable
-
-UNIT = "svcq.service"
-_HEAD = "# Made by `svcq install`; what you write in here, the next one replaces.\n"
+from svcq.errors import Refused, SvcqError
+from svcq.host import linux_units as units
+from svcq.host.linux_systemctl import Systemctl, is_there
+from svcq.host.linux_units import Unit
 
 
 class Standing(NamedTuple):
@@ -32,111 +31,211 @@ class Standing(NamedTuple):
     text: str | None = None  # what the service last said of itself, or why it is not there
 
 
-def install(program: Sequence[str], env: Mapping[str, str], *, linger: bool = True) -> list[str]:
-    """Register the service and let it start with the session; what was done, in sentences."""
-    _systemctl("show-environment")
-    file = unit_file()
-    text = unit_text(program, env)
-    if file.exists() and not file.read_text().startswith(_HEAD):
-        raise Refused(f"{file} was not made by svcq: move it away, then install again.")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    _systemctl("daemon-reload")
-    _systemctl("enable", UNIT)
-    done = [f"Installed {file}: svcq starts with your session."]
-    if linger:
-        done.append(_let_linger())
-    return done
+class Trouble(NamedTuple):
+    """Something that is not as it should be, and what to do."""
+
+    says: str
+    remedy: str
 
 
-def uninstall() -> list[str]:
-    """Stop the service and its workers, and remove the unit; data stays."""
-    file = unit_file()
-    if not file.exists():
-        raise Refused("svcq is not installed as a service here: there is nothing to remove.")
-    _systemctl("stop", UNIT)
-    _systemctl("stop", "svcq-worker-*.service")
-    _systemctl("disable", UNIT)
-    file.unlink()
-    _systemctl("daemon-reload")
-    return [f"Removed {file}. Your jobs and settings are still there."]
+class Manager(ABC):
+    """A systemd, and what svcq is to it."""
 
+    system: bool
+    option: str  # what a command of svcq needs to mean this one
+    way_to_units: str  # what to do when workers get none of their own
+    _where: str
 
-def start() -> None:
-    _need_unit()
-    _systemctl("start", UNIT)
+    def __init__(self) -> None:
+        self._systemctl = Systemctl(system=self.system)
 
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """Where its units are."""
 
-def stop() -> None:
-    _need_unit()
-    _systemctl("stop", UNIT)
+    @abstractmethod
+    def install(self, python: str, env: Mapping[str, str]) -> list[str]:
+        """Register the service, as what this Python has of svcq; what was done, in sentences."""
 
+    @abstractmethod
+    def end_all(self) -> None:
+        """Stop the service and its workers: what was running goes back."""
 
-def restart() -> None:
-    _need_unit()
-    _systemctl("restart", UNIT)
+    @abstractmethod
+    def uninstall(self) -> list[str]:
+        """Remove what `install` has made; data stays."""
 
+    @abstractmethod
+    def purge(self, home: Path) -> list[str]:
+        """Remove the data too."""
 
-def standing() -> Standing:
-    if not unit_file().exists():
-        return Standing(installed=False, running=False)
-    wanted = ("ActiveState", "SubState", "MainPID", "StatusText", "Result")
-    try:
-        said = _systemctl("show", UNIT, "--property", ",".join(wanted))
-    except (Refused, Unreachable, NotPermitted) as error:
-        return Standing(installed=True, running=False, text=str(error))
-    facts = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
-    running = facts.get("ActiveState") == "active"
-    text = facts.get("StatusText") or None
-    if not running and facts.get("Result") not in ("success", "", None):
-        text = f"it ended with {facts['Result']}: see journalctl --user -u {UNIT}"
-    pid = int(facts.get("MainPID") or 0)
-    return Standing(installed=True, running=running, pid=pid or None, text=text)
+    @abstractmethod
+    def start_worker(
+        self, program: Sequence[str], env: Mapping[str, str], log: Path, number: int, /
+    ) -> int | None:
+        """Start a worker in a unit of its own; its pid, or None where the manager grants none."""
 
+    @abstractmethod
+    def _wanted(self, python: str) -> list[Unit]:
+        """The units that `install` would write, whatever session it is called from."""
 
-def why_leaving() -> Literal["stop", "restart", "down"]:
-    """Why the manager asks the service to end: for itself alone, to start it anew, or because the
-    session or the machine ends."""
-    if "INVOCATION_ID" not in os.environ:
-        return "stop"
-    with suppress(OSError, subprocess.SubprocessError):
-        if _ask("is-system-running") == "stopping":
+    def start(self) -> None:
+        self.need_right("start")
+        self._systemctl("start", units.SERVICE)
+
+    def stop(self) -> None:
+        self.need_right("stop")
+        self._systemctl("stop", units.SERVICE)
+
+    def restart(self) -> None:
+        self.need_right("start anew")
+        self._systemctl("restart", units.SERVICE)
+
+    def need_right(self, doing: str) -> None:
+        """Refuse what this user may not, or what cannot be done to a service that is not there."""
+        if not self.unit_file().exists():
+            raise Refused(
+                f"svcq is not installed as a service {self._where}, so there is nothing to "
+                f"{doing}: run svcq install{self.option}, or svcq up."
+            )
+
+    def standing(self) -> Standing:
+        if not self.unit_file().exists():
+            return Standing(installed=False, running=False)
+        wanted = ("ActiveState", "MainPID", "StatusText", "Result")
+        try:
+            facts = self._systemctl.properties(units.SERVICE, *wanted)
+        except SvcqError as error:
+            return Standing(installed=True, running=False, text=str(error))
+        running = facts.get("ActiveState") == "active"
+        stopped = facts.get("ActiveState") in ("inactive", "failed")
+        text = None if stopped else facts.get("StatusText") or None
+        if not running and not text and facts.get("Result") not in ("success", "", None):
+            text = f"it ended with {facts['Result']}: see svcq{self.option} log --service"
+        pid = int(facts.get("MainPID") or 0)
+        return Standing(installed=True, running=running, pid=pid or None, text=text)
+
+    def why_leaving(self) -> Literal["stop", "restart", "down"]:
+        """Why the manager asks the service to end: for itself alone, to start it anew, or because
+        the session or the machine ends."""
+        if "INVOCATION_ID" not in os.environ:
+            return "stop"
+        if self._systemctl.ask("is-system-running") == "stopping":
             return "down"
-        if "restart" in _ask("list-jobs", "--no-legend", UNIT).split():
+        if "restart" in self._systemctl.ask("list-jobs", "--no-legend", units.SERVICE).split():
             return "restart"
-    return "stop"
+        return "stop"
 
+    # Installing
 
-def _ask(*words: str) -> str:
-    ran = subprocess.run(
-        ["systemctl", "--user", *words], capture_output=True, text=True, check=False, timeout=10
-    )
-    return ran.stdout.strip()
+    def unit_file(self) -> Path:
+        return self.folder / units.SERVICE
 
+    def _write(self, wanted: Sequence[Unit]) -> list[str]:
+        """Write the units and let systemd know; what was done besides, in sentences."""
+        there = {unit.name: _read(self.folder / unit.name) for unit in wanted}
+        for name, text in there.items():
+            if text is not None and not units.is_ours(text):
+                raise Refused(
+                    f"{self.folder / name} was not made by svcq: move it away, then install again."
+                )
+        said = []
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, text in there.items():
+            if text is not None and units.is_edited(text):
+                kept = self.folder / f"{name}.edited"
+                kept.write_text(text)
+                said.append(
+                    f"{self.folder / name} had been changed by hand: that is now in {kept}; "
+                    f"{self._systemctl.command} edit {name} makes changes that stay."
+                )
+        for unit in wanted:
+            (self.folder / unit.name).write_text(unit.text)
+        self._systemctl("daemon-reload")
+        self._systemctl("enable", units.SERVICE)
+        return said
 
-def start_worker(
-    program: Sequence[str], env: Mapping[str, str], log: Path, number: int
-) -> int | None:
-    """Start a worker in a unit of its own; its pid, or None where the manager does not let us."""
-    if shutil.which("systemd-run") is None or "INVOCATION_ID" not in os.environ:
+    def _remove(self, names: Sequence[str]) -> list[str]:
+        self._systemctl("disable", units.SERVICE)
+        for name in names:
+            (self.folder / name).unlink(missing_ok=True)
+        self._systemctl("daemon-reload")
+        said = [f"Removed {self.unit_file()}."]
+        changes = self.folder / f"{units.SERVICE}.d"
+        if changes.exists():
+            said.append(f"Your changes in {changes} are still there.")
+        return said
+
+    # What may be wrong
+
+    def absence(self) -> str | None:
+        """Why there is nobody to run a service, if so."""
+        if not is_there():
+            return "this machine was not started by systemd"
+        try:
+            self._systemctl("show-environment")
+        except SvcqError as error:
+            return str(error).rpartition(": ")[0]
         return None
-    unit = f"svcq-worker-{os.getpid()}-{number}.service"
-    settings = [
-        "KillMode=mixed", "Delegate=yes", "OOMPolicy=continue", "WorkingDirectory=/",
-        f"StandardOutput=append:{log}", f"StandardError=append:{log}",
-    ]  # fmt: skip
-    words = ["systemd-run", "--user", "--quiet", "--collect", "--service-type=exec"]
-    words += [f"--unit={unit}", *(f"--property={one}" for one in settings)]
-    # By name alone: a value in the arguments could be read by every user of the machine.
-    words += [f"--setenv={name}" for name in env if name.isidentifier()]
+
+    def troubles(self, python: str) -> Iterator[Trouble]:
+        """What is wrong with the units, compared with what `install` would write."""
+        again = f"svcq install{self.option}"
+        for unit in self._wanted(python):
+            file = self.folder / unit.name
+            text = _read(file)
+            if text is None:
+                yield Trouble(f"the unit {file} is missing", again)
+            elif not units.is_ours(text):
+                yield Trouble(f"{file} was not made by svcq", f"move it away, then {again}")
+            elif units.is_edited(text):
+                yield Trouble(
+                    f"{file} was changed by hand, and the next install would undo that",
+                    f"{self._systemctl.command} edit {unit.name} makes changes that stay; "
+                    f"{again} writes the unit anew and keeps yours beside it",
+                )
+            elif units.is_outdated(text, unit.text):
+                yield Trouble(f"{file} is not what this svcq would write", again)
+            elif units.program_of(text) != units.program_of(unit.text):
+                runs = units.program_of(text).removeprefix("ExecStart=")
+                yield Trouble(f"{file} runs another svcq than this one ({runs})", again)
+        yield from self._troubles_of_systemd()
+
+    def _troubles_of_systemd(self) -> Iterator[Trouble]:
+        said = self._systemctl.properties(units.SERVICE, "NeedDaemonReload", "UnitFileState")
+        if said.get("NeedDaemonReload") == "yes":
+            yield Trouble(
+                "the unit has changed since systemd read it",
+                f"{self._systemctl.command} daemon-reload, then svcq{self.option} restart",
+            )
+        if said.get("UnitFileState") != "enabled":
+            with_what = "the machine" if self.system else "your session"
+            yield Trouble(
+                f"the unit is {said.get('UnitFileState') or 'unknown'}, "
+                f"so it does not start with {with_what}",
+                f"{self._systemctl.command} enable {units.SERVICE}",
+            )
+
+    def is_sandboxed(self) -> bool:
+        """Whether this process may do less than its account may; its children could do no more."""
+        status = Path("/proc/self/status").read_text()
+        return "NoNewPrivs:\t1" in status or "Seccomp:\t0" not in status
+
+    def is_inside(self, pid: int) -> bool:
+        """Whether a process is in the unit of the service, so that what holds for that holds for
+        it."""
+        with suppress(OSError):
+            groups = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+            return any(group.endswith(f"/{units.SERVICE}") for group in groups)
+        return False
+
+
+def _read(file: Path) -> str | None:
     try:
-        subprocess.run(
-            [*words, "--", *program], env=dict(env), check=True, capture_output=True, timeout=30
-        )
-        said = _systemctl("show", unit, "--property", "MainPID", "--value")
-    except (OSError, subprocess.SubprocessError, Refused, Unreachable, NotPermitted):
+        return file.read_text(errors="replace")
+    except FileNotFoundError:
         return None
-    return int(said.strip() or 0) or None
 
 
 def notify(text: str) -> None:
@@ -151,85 +250,3 @@ def notify(text: str) -> None:
             door.sendto(text.encode(), address)
         except OSError:
             return
-
-
-def unit_file() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return Path(base, "systemd", "user", UNIT)
-
-
-def unit_text(program: Sequence[str], env: Mapping[str, str]) -> str:
-    lines = [
-        "[Unit]",
-        "Description=svcq, the job queue",
-        "",
-        "[Service]",
-        "Type=notify",
-        "NotifyAccess=main",
-        f"ExecStart={' '.join(_quoted(word).replace('$', '$$') for word in program)}",
-        *(f"Environment={_quoted(f'{name}={value}')}" for name, value in env.items()),
-        "# Workers that could get no unit of their own are children: they too outlive a restart.",
-        "KillMode=process",
-        "Restart=on-failure",
-        "RestartSec=1",
-        "WatchdogSec=60",
-        "TimeoutAbortSec=10",
-        "",
-        "[Install]",
-        "WantedBy=default.target",
-        "",
-    ]
-    return _HEAD + "\n".join(lines)
-
-
-def _quoted(word: str) -> str:
-    """One word of a unit file, where % begins a specifier."""
-    if any(ord(letter) < 32 for letter in word):
-        raise Refused(f"{word!r} holds a control character, which a unit file cannot: rename it.")
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return f'"{escaped}"'
-
-
-def _need_unit() -> None:
-    if not unit_file().exists():
-        raise Refused("svcq is not installed as a service here: run svcq install, or svcq up.")
-
-
-def _let_linger() -> str:
-    user = str(os.getuid())
-    try:
-        subprocess.run(
-            ["loginctl", "enable-linger", user], check=True, capture_output=True, timeout=30
-        )
-    except (OSError, subprocess.SubprocessError):
-        return (
-            "It ends when you log out, because lingering could not be switched on: "
-            "run loginctl enable-linger if jobs are to go on then."
-        )
-    return "It goes on when you log out, and starts with the machine (--no-linger declines)."
-
-
-def _systemctl(*words: str) -> str:
-    try:
-        ran = subprocess.run(
-            ["systemctl", "--user", "--no-pager", *words],
-            capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise Refused(
-            "There is no systemd on this machine to run a service: use svcq up."
-        ) from None
-    except subprocess.TimeoutExpired:
-        raise Unreachable(
-            f"systemd did not answer to `systemctl --user {words[0]}` within two minutes: "
-            "look at `systemctl --user status`."
-        ) from None
-    if ran.returncode:
-        said = " ".join(ran.stderr.split()) or f"exit code {ran.returncode}"
-        if "Failed to connect" in said or "not been booted" in said:
-            raise Unreachable(
-                f"Your systemd cannot be reached ({said}): log in on a machine that runs systemd, "
-                "or use svcq up."
-            )
-        raise Refused(f"systemctl --user {' '.join(words)} failed: {said}")
-    return ran.stdout

@@ -19,6 +19,9 @@ from svcq.errors import InvalidInput, NotPermitted
 if TYPE_CHECKING:
     from _win32typing import PyACL, PySECURITY_ATTRIBUTES, PySID
 
+# How a process can end: with 32 bits, which some take for a signed number.
+EXIT_CODES = range(-(2**31), 2**32)
+
 _ADMINISTRATORS = "S-1-5-32-544"
 _SYSTEM = "S-1-5-18"
 # Owns the folders of Windows itself, such as C:\.
@@ -43,6 +46,23 @@ def data_directory() -> str:
     import platformdirs
 
     return platformdirs.user_data_dir()
+
+
+def is_of_another(path: str) -> bool:
+    """Whether it is there and belongs to another account than ours."""
+    if not os.path.exists(path):
+        return False
+    try:
+        check_private(path)
+    except NotPermitted:
+        return True
+    return False
+
+
+def public_socket(home: str) -> str | None:
+    """Local sockets do not tell here who is at their other end."""
+    del home
+    return None
 
 
 def private_directory(path: Path) -> None:

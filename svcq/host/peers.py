@@ -1,0 +1,40 @@
+"""Other users of the machine, and the local sockets through which they are known."""
+
+import sys
+
+if sys.platform == "win32":
+    from svcq.host.windows_peers import (
+        NOBODY,
+        account_name,
+        connect_local,
+        listen_local,
+        listener_uid,
+        member_of,
+        own_uid,
+        uid_named,
+        uid_of,
+    )
+else:
+    from svcq.host.linux_peers import (
+        NOBODY,
+        account_name,
+        connect_local,
+        listen_local,
+        listener_uid,
+        member_of,
+        own_uid,
+        uid_named,
+        uid_of,
+    )
+
+__all__ = [
+    "NOBODY",
+    "account_name",
+    "connect_local",
+    "listen_local",
+    "listener_uid",
+    "member_of",
+    "own_uid",
+    "uid_named",
+    "uid_of",
+]
