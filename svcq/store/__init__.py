@@ -1,11 +1,11 @@
 """The store: every verb of the queue over a database. Its names are imported when first used."""
 
-from typing import TYPE_CHECKING
-
 from svcq.later import names_from
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from svcq.store.claim import Claimer
+    from svcq.store.declared import Declared
     from svcq.store.enqueue import Added
     from svcq.store.facts import LONGEST_LINE, Facts, Limit, Parent, Running
     from svcq.store.finish import Report
@@ -19,6 +19,7 @@ else:
         __name__,
         {
             "claim": ("Claimer",),
+            "declared": ("Declared",),
             "enqueue": ("Added",),
             "facts": ("LONGEST_LINE", "Facts", "Limit", "Parent", "Running"),
             "finish": ("Report",),
@@ -36,6 +37,7 @@ __all__ = [
     "Activity",
     "Added",
     "Claimer",
+    "Declared",
     "Facts",
     "Filter",
     "Limit",

@@ -6,12 +6,11 @@ of these it has, as bits.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from svcq.jobs import FINISHED, State, waiting_state
 from svcq.store.engine import Transaction
 from svcq.store.ledger import Ledger
 from svcq.store.place import place, read_standing
+from svcq.tuples import NamedTuple
 
 UNIQUE = 1
 NAMED = 2

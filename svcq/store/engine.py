@@ -13,9 +13,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any, Protocol, Self
 
-Row = tuple[Any, ...]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol, Self
+
+    Row = tuple[Any, ...]
+    Statement = tuple[str, Row]
+    """A statement by its name, and its values in order."""
+else:
+    Protocol, Row, Statement = object, tuple, tuple
 
 _HEADER = re.compile(r"^-- (name|fragment): (\w+)(?: \[(\w+)\])?$", re.MULTILINE)
 _INCLUDED = re.compile(r"\{(\w+)\}")
@@ -43,12 +50,13 @@ class Transaction(Protocol):
     def row(self, name: str, /, **values: Any) -> Row | None: ...
 
     def first(self, name: str, values: Sequence[Any], /) -> Row | None:
-        """As `row`, with values in order: for the one statement that every enqueue runs."""
-        ...
+        """As `row`, with values in order: for what runs at every enqueue and every turn."""
+
+    def each(self, *statements: Statement) -> None:
+        """Run statements that need nothing of each other's answers."""
 
     def run(self, name: str, /, **values: Any) -> int:
         """Run a statement and return how many rows it changed."""
-        ...
 
     def many(self, name: str, rows: Iterable[Sequence[Any]], /) -> None: ...
 
@@ -58,13 +66,11 @@ class Engine(Protocol):
 
     def read(self) -> AbstractContextManager[Transaction]:
         """One consistent view."""
-        ...
 
     def write(self, *, durable: bool, polite: bool) -> AbstractContextManager[Transaction]:
         """All or nothing. Durable: on the disk when the block has ended, whatever happens next.
         Polite: others that wait go first, for a while.
         """
-        ...
 
     def close(self) -> None: ...
 

@@ -1,10 +1,8 @@
 """Adding jobs: one, many, or as part of the caller's own transaction."""
 
-# No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
+from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svcq.errors import NameTaken, NotFound, UniqueTaken
 from svcq.later import Later
@@ -14,11 +12,19 @@ from svcq.store.engine import Row, Transaction
 from svcq.store.lanes import Lane, find_or_make_lane, rank_of
 from svcq.store.ledger import Ledger
 from svcq.times import MINUTE
+from svcq.tuples import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import json
+    from typing import Any
+
     from svcq.store import ends
 else:
+    json = Later("json")
     ends = Later("svcq.store.ends")
+
+_PENDING = State.PENDING  # Python 3.11 takes its time to find a member of an enum
 
 NAMES = ""  # the scope of job names; no queue has an empty name
 
@@ -52,26 +58,33 @@ def add(tx: Transaction, ledger: Ledger, jobs: Sequence[NewJob], aging_ms: int) 
 
 
 def add_plain(tx: Transaction, job: NewJob, aging_ms: int) -> Added:
-    """The usual call, written straight: a batch and a ledger would double what it costs."""
-    plan, now = job.plan, tx.now
-    row = tx.first("take_id_in_lane", (plan.queue, job.kind, plan.host, plan.condition))
-    assert row is not None
-    if row[1] is None:
-        lane = find_or_make_lane(
-            tx, queue=plan.queue, kind=job.kind, host=plan.host, condition=plan.condition,
-            key="", aging_ms=aging_ms,
-        )  # fmt: skip
+    """One job without ties, written straight: a batch and a ledger would double what it costs."""
+    plan, task, args, _, copy_of = job
+    queue, now = plan.queue, tx.now
+    place = queue, "task" if task else "command", plan.host, plan.condition
+    found = tx.first("next_in_lane", place)
+    if found is None:
+        find_or_make_lane(tx, *place, key="", aging_ms=aging_ms)
+        found = tx.first("next_in_lane", place)
+        assert found is not None
+    job_id, lane, aging_ms, queue_options = found
+    if task and plan.usual and copy_of is None:
+        state, kind, priority = _PENDING, "pending", plan.priority
+        row = "add_call", (job_id, lane, priority, now, rank_of(now, priority, aging_ms))
+        spec = "add_call_spec", (job_id, queue, task, args, plan.policy, now, plan.owner)
     else:
-        lane = Lane._make(row[1:])
-    env = find_or_add_environment(tx, plan.env)
-    state, job_row, spec = _rows(now, row[0], job, lane, 0, 0, env)
-    kind = job_row[2]
-    tx.many("add_jobs", (job_row,))
-    tx.many("add_specs", (spec,))
-    tx.many("add_changes", ((row[0], kind, now),))
-    tx.many("add_counts", ((plan.queue, kind, job.task, 1),))
-    tx.many("add_minutes", ((now // MINUTE, plan.queue, "added", 0, 1, 0),))
-    return Added(row[0], state, now, lane.queue_options)
+        env = find_or_add_environment(tx, plan.env)
+        state, *values = _rows(now, job_id, job, Lane(lane, aging_ms, queue_options), 0, 0, env)
+        kind, row, spec = state.value, ("add_jobs", values[0]), ("add_specs", values[1])
+    tx.each(
+        ("keep_id", (job_id,)),
+        row,
+        spec,
+        ("add_changes", (job_id, kind, now)),
+        ("add_counts", (queue, kind, task, 1)),
+        ("add_minutes", (now // MINUTE, queue, "added", 0, 1, 0)),
+    )
+    return Added(job_id, state, now, queue_options)
 
 
 def _rows(
@@ -200,10 +213,12 @@ def take_unique_key(tx: Transaction, ledger: Ledger, job_id: int, plan: Plan) ->
             return Added(job, state, tx.now, created=False)
         if plan.on_duplicate == "replace" and state in WAITING:
             ends.end_waiting(tx, ledger, job, State.CANCELLED, "replaced by a newer job")
-        elif plan.on_duplicate != "replace" or state not in FINISHED:
+        elif plan.on_duplicate != "replace" or state is State.PROCESSING:
+            ended = state is None or state in FINISHED
             raise UniqueTaken(
-                f"The unique key {key!r} in queue {plan.queue} is taken by job {job}"
-                f"{f', which is {state}' if state else ''}: wait for it, cancel it, "
+                f"The unique key {key!r} in queue {plan.queue} is taken by job {job}, which "
+                f"{f'is {state}' if state else 'was removed'}: "
+                f"{'wait until its time has passed' if ended else 'wait for it, cancel it'}, "
                 "or use another key.",
                 job,
             )

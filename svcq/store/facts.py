@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from svcq.config import Config
 from svcq.jobs import How, Job, State
 from svcq.policy import Policy, policy_of
@@ -12,6 +10,7 @@ from svcq.store.queues import Queue, read_queue
 from svcq.store.read import get_job, view
 from svcq.store.workers import Worker, workers
 from svcq.times import DAY, MINUTE
+from svcq.tuples import NamedTuple
 
 # Beyond this a place in line is not counted out.
 LONGEST_LINE = 1000
@@ -58,12 +57,12 @@ class Facts(NamedTuple):
 def gather(tx: Transaction, job_id: int, config: Config) -> Facts:
     """Read only what a job in its state needs explained."""
     job = get_job(tx, job_id, config)
-    layers = tx.row("policy_layers", id=job_id)
-    assert layers is not None
+    row = tx.row("policy_layers", id=job_id)
+    assert row is not None
     facts = Facts(
         now=tx.now,
         job=job,
-        policy=policy_of(config.jobs, layers[0], layers[1]),
+        policy=policy_of(config.jobs, *row[1:]),
         queue=read_queue(tx, job.queue),
         workers=workers(tx, ended=False),
         usual_ms=_usual_ms(tx, job.queue),

@@ -6,8 +6,8 @@ import os
 import sqlite3
 import stat
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
 
 from svcq import host
 from svcq.errors import InvalidInput, NotAStore, NotPermitted, StoreDamaged, StoreReadOnly, shown
@@ -16,8 +16,11 @@ from svcq.store.sqlite import APPLICATION_ID, SqliteTransaction, explain, not_a_
 from svcq.store.versions import migrate, schema_folder
 from svcq.times import now_ms
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from svcq.store.engine import Transaction
 
 
 def open_or_make(path: str) -> None:
@@ -85,6 +88,11 @@ def _token() -> str:
 def _first_schema(connection: sqlite3.Connection) -> None:
     tx = SqliteTransaction(connection.cursor(), load_queries("sqlite"), now_ms())
     migrate(connection, tx, schema_folder("sqlite"), fresh=True)
+    name_anew(tx)
+
+
+def name_anew(tx: Transaction) -> None:
+    """Give a store a name that no other has, by which its processes are told from others'."""
     tx.run("set_meta", key="store_id", value=_token())
 
 
@@ -132,10 +140,17 @@ def backup_name(store: str, version: int) -> Path:
     return path.with_name(f"{path.stem}-schema{version}-{stamp}{path.suffix}")
 
 
-def copy(source: str, target: Path, *, environments: bool) -> None:
+def copy(
+    source: str,
+    target: Path,
+    *,
+    environments: bool,
+    settle: Callable[[str], None] = lambda _: None,
+) -> None:
     """An online copy that others can go on writing under; checked before it gets its name.
 
-    Environments may hold secrets, so they stay behind unless asked for.
+    Environments may hold secrets, so they stay behind unless asked for. `settle` may write the
+    copy before it is checked.
     """
     if os.path.lexists(target):
         raise InvalidInput(f"{target} exists already: name a new file for the backup.")
@@ -150,10 +165,12 @@ def copy(source: str, target: Path, *, environments: bool) -> None:
         ):
             # One read view: in steps, each write of another process would start it over.
             original.backup(connection)
+            settle(str(draft))
             if not environments:
                 connection.execute("PRAGMA secure_delete = ON")
                 connection.execute("DELETE FROM environments")
                 connection.execute("UPDATE specs SET env = NULL WHERE env IS NOT NULL")
+                connection.execute("UPDATE schedules SET env = NULL WHERE env IS NOT NULL")
                 connection.execute("VACUUM")
             found = connection.execute("PRAGMA integrity_check").fetchone()[0]
             if found != "ok":
@@ -173,3 +190,12 @@ def copy(source: str, target: Path, *, environments: bool) -> None:
         for name in (draft, f"{draft}-wal", f"{draft}-shm"):
             with suppress(OSError):
                 os.unlink(name)
+
+
+def size(path: str) -> int:
+    """Of the file and what stands beside it."""
+    total = 0
+    for name in (path, f"{path}-wal"):
+        with suppress(FileNotFoundError):
+            total += os.stat(name).st_size
+    return total

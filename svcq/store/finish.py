@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from svcq.config import Config
 from svcq.jobs import FINISHED, Claim, How, Outcome, State, Tally, next_state, waiting_state
@@ -19,6 +18,7 @@ from svcq.store.engine import Row, Transaction
 from svcq.store.lanes import default_aging, rank_of
 from svcq.store.ledger import Ledger
 from svcq.store.letters import copy_dead_letter
+from svcq.tuples import NamedTuple
 
 
 class Place(NamedTuple):
@@ -146,9 +146,10 @@ def _kept(text: str | None) -> str | None:
 
 def _settle(tx: Transaction, ledger: Ledger, job: _Held, outcome: Outcome, config: Config) -> State:
     """Write a run that did not simply succeed."""
-    layers = tx.row("policy_layers", id=job.id)
-    assert layers is not None
-    policy = policy_of(config.jobs, layers[0], layers[1])
+    row = tx.row("policy_layers", id=job.id)
+    assert row is not None
+    aging_ms, *layers = row
+    policy = policy_of(config.jobs, *layers)
     tally = Tally(job.failures, job.losses, job.interruptions, job.snoozes)
     verdict = next_state(outcome, tally, policy.bounds, bool(job.cancel_requested))
     run_at = None
@@ -166,7 +167,7 @@ def _settle(tx: Transaction, ledger: Ledger, job: _Held, outcome: Outcome, confi
         worker=job.worker,
         run=job.run,
         state=state,
-        rank=rank_of(job.ready_at, job.priority, layers[2]) if state is State.PENDING else None,
+        rank=rank_of(job.ready_at, job.priority, aging_ms) if state is State.PENDING else None,
         due_at=run_at if state in (State.SCHEDULED, State.RETRYING) else None,
         run_at=run_at,
         finished_at=tx.now if state in FINISHED else None,

@@ -1,11 +1,10 @@
 """Lanes: jobs that share a fate for claiming, and the rank of a job within one."""
 
-# No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
-
-from typing import NamedTuple
+from __future__ import annotations
 
 from svcq.config import Config
 from svcq.store.engine import Transaction
+from svcq.tuples import NamedTuple
 
 # A queue whose aging is "never": priority is strict, since no job waits this long.
 NEVER = 10**12
@@ -28,7 +27,7 @@ def rank_of(ready_at: int, priority: int, aging_ms: int) -> int:
 
 
 def find_or_make_lane(
-    tx: Transaction, *, queue: str, kind: str, host: str, condition: str, key: str, aging_ms: int
+    tx: Transaction, queue: str, kind: str, host: str, condition: str, *, key: str, aging_ms: int
 ) -> Lane:
     """The lane of a job; `aging_ms` is for a queue that does not exist yet."""
     place = {"queue": queue, "kind": kind, "host": host, "condition": condition}

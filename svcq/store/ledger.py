@@ -13,6 +13,9 @@ from svcq.states import QUEUED, State
 from svcq.store.engine import Transaction
 from svcq.times import MINUTE
 
+# In place of a job's id, in changes that are about no job.
+NO_JOB = 0
+
 
 class Ledger:
     def __init__(self, tx: Transaction) -> None:
@@ -47,6 +50,10 @@ class Ledger:
         """Something that is not a change of state: progress, an edit, a request."""
         self.wakes = self.wakes or kind != "progress"
         self._tell((job,), kind)
+
+    def told_of_schedules(self) -> None:
+        """Whoever shows schedules looks again; which one it was is not worth a column."""
+        self._tell((NO_JOB,), "schedules")
 
     def timed(self, queue: str, kind: str, times: Iterable[int]) -> None:
         """How long jobs waited (kind started) or ran (kind: how it ended), in milliseconds."""

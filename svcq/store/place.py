@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from svcq.errors import NotFound, WrongState
 from svcq.jobs import FINISHED, State, may_become
 from svcq.store.engine import Transaction
 from svcq.store.lanes import rank_of
 from svcq.store.ledger import Ledger
+from svcq.tuples import NamedTuple
 
 
 class Standing(NamedTuple):

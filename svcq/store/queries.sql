@@ -7,14 +7,18 @@
 -- Ids come from a counter of ours: never reused, known before the insert, one write for any number.
 UPDATE meta SET value = value + :n WHERE key = 'last_job' RETURNING value;
 
--- name: take_id_in_lane [sqlite]
--- The usual enqueue in one statement less: an id, and where the job goes if that lane is there.
-UPDATE meta SET value = value + 1 WHERE key = 'last_job'
-RETURNING value,
-    (SELECT id FROM lanes WHERE key = '' AND queue = :queue AND kind = :kind
-                            AND host = :host AND condition = :condition),
-    (SELECT aging_ms FROM queues WHERE name = :queue),
-    (SELECT options FROM queues WHERE name = :queue);
+-- name: next_in_lane [sqlite]
+-- What one plain job must know, in one look: its id, and its lane if that is there. The write lock
+-- is held, so nobody takes the id in between; an UPDATE that returns as much costs twice as much.
+SELECT meta.value + 1, lanes.id, queues.aging_ms, queues.options
+FROM meta CROSS JOIN lanes CROSS JOIN queues
+WHERE meta.key = 'last_job' AND queues.name = :queue
+  AND lanes.key = '' AND lanes.queue = :queue AND lanes.kind = :kind
+  AND lanes.host = :host AND lanes.condition = :condition;
+
+-- name: keep_id [sqlite]
+-- The id of next_in_lane is used up.
+UPDATE meta SET value = :id WHERE key = 'last_job';
 
 -- name: find_lane
 -- The lane of a new job, with what its rank depends on and what its queue says of its jobs.
@@ -43,6 +47,17 @@ INSERT INTO specs (id, queue, task, command, args, options, created_at, name, ta
                    host, condition, key, unique_key, orphaned, copy_of)
 VALUES (:id, :queue, :task, :command, :args, :options, :created_at, :name, :tags, :owner, :cwd, :env,
         :host, :condition, :key, :unique_key, :orphaned, :copy_of);
+
+-- name: add_call
+-- As add_jobs, for calls that may run at once and have nothing beside: Python takes as long to hand
+-- over a handful of NULLs as SQLite to write the row.
+INSERT INTO jobs (id, lane, state, priority, ready_at, rank)
+VALUES (:id, :lane, 'pending', :priority, :ready_at, :rank);
+
+-- name: add_call_spec
+-- As add_specs, for the same calls.
+INSERT INTO specs (id, queue, task, args, options, created_at, owner)
+VALUES (:id, :queue, :task, :args, :options, :created_at, :owner);
 
 -- name: add_tags
 -- Beside the list in the spec, so that a tag finds its jobs.
@@ -156,12 +171,13 @@ WHERE l.key = '' AND l.host IN ('', :host) AND NOT q.paused;
 SELECT coalesce(sum(n), 0) FROM counts WHERE queue = :queue AND state = 'processing';
 
 -- name: open_lanes
--- The keyed lanes beside a plain one, best rank first; the others are not in the index.
+-- The keyed lanes beside a plain one, best rank first and ties by id, as within a lane; those that
+-- are closed are not in the index.
 SELECT lanes.id, lanes.head, lanes.key, keys.concurrency - keys.running
 FROM lanes JOIN keys ON keys.key = lanes.key
 WHERE lanes.queue = :queue AND lanes.kind = :kind AND lanes.host = :host
   AND lanes.condition = :condition AND lanes.head IS NOT NULL
-ORDER BY lanes.head LIMIT :n;
+ORDER BY lanes.head, lanes.head_job LIMIT :n;
 
 -- name: first_in_lane
 -- The next jobs of a lane with all that a worker needs to run them.
@@ -195,11 +211,14 @@ INSERT INTO keys (key, concurrency) VALUES (:key, coalesce(:concurrency, 1))
 ON CONFLICT (key) DO UPDATE SET concurrency = coalesce(:concurrency, concurrency);
 
 -- name: refresh_lanes
--- A keyed lane is in the index of open lanes while it has jobs and its key has room.
+-- A keyed lane is in the index of open lanes while it has jobs and its key has room. The key comes
+-- first in the join: without room, no job is looked at, however many wait.
 UPDATE lanes
-SET head = CASE WHEN (SELECT running < concurrency FROM keys WHERE keys.key = lanes.key)
-           THEN (SELECT rank FROM jobs WHERE lane = lanes.id AND rank IS NOT NULL
-                 ORDER BY rank LIMIT 1) END
+SET (head, head_job) = (
+    SELECT jobs.rank, jobs.id FROM keys CROSS JOIN jobs
+    WHERE keys.key = lanes.key AND keys.running < keys.concurrency
+      AND jobs.lane = lanes.id AND jobs.rank IS NOT NULL
+    ORDER BY jobs.rank, jobs.id LIMIT 1)
 WHERE key = :key;
 
 -- name: count_live
@@ -252,9 +271,10 @@ FROM jobs JOIN specs ON specs.id = jobs.id
 WHERE jobs.id IN (SELECT value FROM json_each(:ids)) AND jobs.state = 'processing';
 
 -- name: policy_layers
--- Read only for a run that did not simply succeed.
-SELECT queues.options, specs.options, queues.aging_ms
-FROM specs JOIN queues ON queues.name = specs.queue WHERE specs.id = :id;
+-- Read only for a run that did not simply succeed. What its queue, its task and the job itself say.
+SELECT queues.aging_ms, queues.options, coalesce(tasks.policy, '{}'), specs.options
+FROM specs JOIN queues ON queues.name = specs.queue
+LEFT JOIN tasks ON tasks.name = specs.task WHERE specs.id = :id;
 
 -- name: complete_runs
 -- Most runs end well, and then nothing but the end is to be written; most are of one worker and
@@ -295,7 +315,7 @@ SELECT queues.dead_letter, specs.task, specs.args, specs.command, specs.options,
        specs.cwd, environments.vars, jobs.priority
 FROM specs
 JOIN jobs ON jobs.id = specs.id
-JOIN queues ON queues.name = specs.queue
+LEFT JOIN queues ON queues.name = specs.queue
 LEFT JOIN environments ON environments.id = specs.env
 WHERE specs.id = :id AND queues.dead_letter IS NOT NULL AND specs.copy_of IS NULL;
 
@@ -427,6 +447,10 @@ SELECT CASE WHEN state = 'running' AND program < (SELECT value FROM meta WHERE k
             THEN 'draining' ELSE state END
 FROM workers WHERE id = :id;
 
+-- name: worker_asked
+-- What a worker was asked for, in the transaction of its claim: once it is to end, it gets no more.
+SELECT state FROM workers WHERE id = :id;
+
 -- name: end_worker
 -- It will not report again; what it held has been taken back.
 UPDATE workers SET state = 'ended', ended_at = :now WHERE id = :id AND state <> 'ended';
@@ -489,6 +513,21 @@ DELETE FROM lanes WHERE queue = :name;
 -- All zero by then.
 DELETE FROM counts WHERE queue = :name;
 
+------------------------------------------------------------------------------------------ tasks
+
+-- name: declared_tasks
+-- What tasks say of themselves, for a job that is queued by its task's name alone.
+SELECT name, options, policy FROM tasks WHERE name IN (SELECT value FROM json_each(:names));
+
+-- name: declare_task
+-- The newest declaration holds: whoever imported the task last has told it.
+INSERT INTO tasks (name, options, policy) VALUES (:name, :options, :policy)
+ON CONFLICT (name) DO UPDATE SET options = excluded.options, policy = excluded.policy;
+
+-- name: forget_task
+-- It no longer says anything.
+DELETE FROM tasks WHERE name = :name;
+
 ------------------------------------------------------------------------------------------- tidy
 
 -- name: finished_before
@@ -548,10 +587,12 @@ WHERE parent IN (SELECT value FROM json_each(:ids)) OR child IN (SELECT value FR
 DELETE FROM environments WHERE NOT EXISTS (SELECT 1 FROM specs WHERE specs.env = environments.id);
 
 -- name: forget_changes
--- The newest row always stays: the numbers go on from it.
+-- Of the oldest n, so that it costs the same however many are kept; times far ahead are of a clock
+-- that was wrong. The newest row always stays: the numbers go on from it.
 DELETE FROM changes
-WHERE seq IN (SELECT seq FROM changes WHERE at < :before AND seq < (SELECT max(seq) FROM changes)
-              ORDER BY seq LIMIT :n);
+WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM changes ORDER BY seq LIMIT :n) AS oldest
+              WHERE at NOT BETWEEN :since AND :until)
+  AND seq < (SELECT max(seq) FROM changes);
 
 -- name: forget_minutes
 -- Older than the activity that is kept.
@@ -584,13 +625,14 @@ SELECT jobs.id, specs.queue, jobs.state, specs.name, jobs.reason, jobs.priority,
        jobs.run_at, jobs.expires_at, jobs.started_at, jobs.finished_at,
        runs.exit_code, runs.error, jobs.progress, jobs.progress_note, jobs.cancel_requested, jobs.paused,
        runs.result, specs.tags, specs.owner, jobs.worker, specs.command, specs.task, specs.args,
-       specs.options, queues.options, specs.cwd, specs.host, specs.condition, specs.key,
-       specs.unique_key,
+       specs.options, queues.options, coalesce(tasks.policy, '{}'), specs.cwd, specs.host,
+       specs.condition, specs.key, specs.unique_key,
        (SELECT json_group_array(parent) FROM parents WHERE child = jobs.id),
        specs.copy_of
 FROM jobs
 JOIN specs ON specs.id = jobs.id
 JOIN queues ON queues.name = specs.queue
+LEFT JOIN tasks ON tasks.name = specs.task
 LEFT JOIN runs ON runs.job = jobs.id
      AND runs.run = (SELECT max(run) FROM runs AS last WHERE last.job = jobs.id)
 
@@ -764,19 +806,180 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 -- While one of these lives, a migration may only add.
 SELECT count(*) FROM workers WHERE state <> 'ended' AND program < :program;
 
+-------------------------------------------------------------------------------------- schedules
+
+-- fragment: schedule_view
+-- A schedule as people see it, with what became of its last time; never its environment.
+SELECT s.name, s.cron, s.zone, s.every_ms, s.at, s.start_at, s.end_at, s.anchor, s.jitter_ms,
+       s.missed, s.overlap, s.paused, s.fired_by, s.task, s.command, s.args, s.options, s.owner,
+       s.created_at, s.revision, s.set_at, s.next_at, s.due_at, s.last_at, s.last_job, s.firings,
+       f.how, f.missed, f.ran, f.note
+FROM schedules AS s LEFT JOIN firings AS f ON f.schedule = s.name AND f.number = s.firings
+
+-- name: add_schedule
+-- Whether the name is free is for the caller to say in a sentence: no row comes back where it is not.
+INSERT INTO schedules (name, cron, zone, every_ms, at, start_at, end_at, anchor, jitter_ms, missed,
+                       overlap, paused, fired_by, task, command, args, options, owner, created_at,
+                       set_at, next_at, due_at, env)
+VALUES (:name, :cron, :zone, :every_ms, :at, :start_at, :end_at, :anchor, :jitter_ms, :missed,
+        :overlap, :paused, :fired_by, :task, :command, :args, :options, :owner, :now,
+        :now, :next_at, :due_at, :env)
+ON CONFLICT (name) DO NOTHING RETURNING name;
+
+-- name: save_schedule
+-- All that was said of it at once; where it stands comes with it. Guarded by what was read.
+UPDATE schedules
+SET cron = :cron, zone = :zone, every_ms = :every_ms, at = :at, start_at = :start_at,
+    end_at = :end_at, anchor = :anchor, jitter_ms = :jitter_ms, missed = :missed,
+    overlap = :overlap, task = :task, command = :command, args = :args, options = :options,
+    owner = :owner, env = :env, set_at = :now, next_at = :next_at, due_at = :due_at,
+    revision = revision + 1
+WHERE name = :name AND revision = :revision;
+
+-- name: place_schedule
+-- Paused, resumed, handed to another scheduler or taken back: when it fires next, and by whom.
+UPDATE schedules
+SET paused = :paused, fired_by = :fired_by, set_at = :now, next_at = :next_at, due_at = :due_at,
+    revision = revision + 1
+WHERE name = :name AND revision = :revision;
+
+-- name: schedule
+-- One, by its name.
+{schedule_view} WHERE s.name = :name;
+
+-- name: schedules
+-- By name, from a name on; each filter is off where its value is NULL.
+{schedule_view}
+WHERE s.name > :after AND (:paused IS NULL OR s.paused = :paused)
+  AND (:task IS NULL OR s.task = :task) AND (:fired_by IS NULL OR s.fired_by = :fired_by)
+ORDER BY s.name LIMIT :n;
+
+-- name: schedule_environment
+-- What its commands run with.
+SELECT env FROM schedules WHERE name = :name;
+
+-- name: delete_schedule
+-- With its history, in the statement that follows; its jobs stay.
+DELETE FROM schedules WHERE name = :name;
+
+-- name: delete_firings
+-- With their schedule.
+DELETE FROM firings WHERE schedule = :name;
+
+-- name: due_schedules
+-- What a clock fires now, the longest due first.
+{schedule_view} WHERE s.due_at <= :now ORDER BY s.due_at LIMIT :n;
+
+-- name: next_schedule
+-- Until when a clock may sleep, and for what.
+SELECT due_at, name, next_at FROM schedules WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1;
+
+-- name: count_schedules
+-- How many there are, and how many of them a clock of ours fires.
+SELECT count(*), count(due_at), coalesce(sum(paused), 0) FROM schedules;
+
+-- name: failing_schedule
+-- For a doctor's look: the first whose last time could not be queued.
+{schedule_view} WHERE f.how = 'failed' ORDER BY s.name LIMIT 1;
+
+-- name: advance_schedule
+-- Guarded by what was read: of two clocks, the second finds no row, and fires nothing. What another
+-- scheduler fires is never due for ours.
+UPDATE schedules
+SET set_at = :now, next_at = :next_at, due_at = CASE fired_by WHEN 'svcq' THEN :due_at END,
+    firings = firings + :rows, revision = revision + 1
+WHERE name = :name AND revision = :revision
+RETURNING env;
+
+-- name: number_firing
+-- As advance_schedule for a firing beside its times, which stay as they are.
+UPDATE schedules SET firings = firings + 1, revision = revision + 1 WHERE name = :name
+RETURNING firings, env;
+
+-- name: set_last_job
+-- The newest job, and the time it is for; a firing that was asked for leaves that time alone.
+UPDATE schedules SET last_job = :job, last_at = coalesce(:nominal, last_at) WHERE name = :name;
+
+-- name: unfinished_of
+-- Whether a job of the schedule is still there. The newest is the last to end, but a person may have
+-- cancelled it while one before runs, so that a few are looked at.
+SELECT jobs.id, jobs.state FROM (
+    SELECT job FROM firings WHERE schedule = :name AND job IS NOT NULL
+    ORDER BY number DESC LIMIT 10) AS newest
+JOIN jobs ON jobs.id = newest.job
+WHERE jobs.finished_at IS NULL ORDER BY jobs.id DESC;
+
+-- name: pause_schedule
+-- Nobody asked for it: its times can no longer be told.
+UPDATE schedules SET paused = 1 WHERE name = :name;
+
+-- name: fired_for
+-- Whether a time has had its turn.
+SELECT 1 FROM firings WHERE schedule = :schedule AND nominal = :nominal;
+
+-- name: set_later_than
+-- Next times that were worked out by a clock that was ahead of this one.
+{schedule_view}
+WHERE s.set_at > :at AND s.fired_by = 'svcq' AND NOT s.paused ORDER BY s.name;
+
+-- name: set_back_schedule
+-- Its times count from now again.
+UPDATE schedules
+SET anchor = :anchor, set_at = :now, next_at = :next_at, due_at = :due_at, revision = revision + 1
+WHERE name = :name AND revision = :revision;
+
+-- name: void_firings
+-- Those times are to come (again), so that they no longer stand for them.
+UPDATE firings SET nominal = NULL, note = coalesce(note, :note)
+WHERE schedule = :schedule AND nominal > :now;
+
+-- name: add_firings
+-- What became of each time; the index over their nominal times refuses to have one twice.
+INSERT INTO firings (schedule, number, nominal, at, how, job, missed, ran, note)
+VALUES (:schedule, :number, :nominal, :at, :how, :job, :missed, :ran, :note);
+
+-- name: firings
+-- The history of one schedule, newest first.
+SELECT schedule, number, nominal, at, how, job, missed, ran, note FROM firings
+WHERE schedule = :schedule AND number < :before ORDER BY number DESC LIMIT :n;
+
+-- name: all_firings
+-- The history of all schedules, newest first.
+SELECT schedule, number, nominal, at, how, job, missed, ran, note FROM firings
+ORDER BY at DESC LIMIT :n;
+
+-- name: firing_of
+-- Which schedule a job comes from.
+SELECT schedule, number, nominal, at, how, job, missed, ran, note FROM firings WHERE job = :job;
+
+-- name: forget_firings
+-- Older than is kept; the last of each schedule stays, to tell how it went.
+DELETE FROM firings WHERE (schedule, number) IN (
+    SELECT f.schedule, f.number FROM firings AS f JOIN schedules AS s ON s.name = f.schedule
+    WHERE f.at < :before AND f.number < s.firings ORDER BY f.at LIMIT :n);
+
+-- name: forget_surplus_firings
+-- Of a schedule that fires often: more than anyone will read.
+DELETE FROM firings WHERE (schedule, number) IN (
+    SELECT f.schedule, f.number FROM schedules AS s
+    JOIN firings AS f ON f.schedule = s.name AND f.number <= s.firings - :most LIMIT :n);
+
 -------------------------------------------------------------------------------------- transfer
 
 -- name: export_jobs
--- Everything about a job but who holds it; tags, parents and runs come beside it.
+-- Everything about a job but who holds it; tags, parents and runs come beside it. Where it was
+-- moved to is told as the distance from its place by rank, which holds in another queue, too.
 SELECT jobs.id, jobs.state, jobs.priority, jobs.run, jobs.failures, jobs.losses,
        jobs.interruptions, jobs.snoozes, jobs.ready_at, jobs.run_at, jobs.due_at, jobs.expires_at,
        jobs.started_at, jobs.finished_at, jobs.reason, jobs.progress, jobs.progress_note,
        specs.queue, specs.task, specs.command, specs.args, specs.options, specs.created_at,
        specs.name, specs.tags, specs.owner, specs.cwd, environments.vars, specs.host,
        specs.condition, specs.key, keys.concurrency, specs.unique_key, unique_keys.until,
-       specs.orphaned, specs.copy_of
+       specs.orphaned, specs.copy_of,
+       jobs.rank - (jobs.ready_at - jobs.priority * queues.aging_ms)
 FROM jobs
 JOIN specs ON specs.id = jobs.id
+JOIN queues ON queues.name = specs.queue
 LEFT JOIN environments ON environments.id = specs.env
 LEFT JOIN keys ON keys.key = specs.key
 LEFT JOIN unique_keys ON unique_keys.scope = specs.queue AND unique_keys.key = specs.unique_key
@@ -794,6 +997,22 @@ SELECT job, run, started_at, ended_at, how, exit_code, error, tail, result, cpu_
 FROM runs
 WHERE job IN (SELECT value FROM json_each(:ids)) ORDER BY job, run;
 
+-- name: export_schedules
+-- Everything about schedules; their histories come beside them.
+SELECT name, cron, zone, every_ms, at, start_at, end_at, anchor, jitter_ms, missed, overlap, paused,
+       fired_by, task, command, args, options, owner, created_at, set_at, next_at, last_at, last_job, firings,
+       env
+FROM schedules WHERE name > :after ORDER BY name LIMIT :n;
+
+-- name: import_schedule
+-- As add_schedule, for one that has a past.
+INSERT INTO schedules (name, cron, zone, every_ms, at, start_at, end_at, anchor, jitter_ms, missed,
+                       overlap, paused, fired_by, task, command, args, options, owner, created_at,
+                       set_at, next_at, due_at, last_at, last_job, firings, env)
+VALUES (:name, :cron, :zone, :every_ms, :at, :start_at, :end_at, :anchor, :jitter_ms, :missed,
+        :overlap, :paused, :fired_by, :task, :command, :args, :options, :owner, :created_at,
+        :set_at, :next_at, :due_at, :last_at, :last_job, :firings, :env);
+
 -- name: import_jobs
 -- As add_jobs, for jobs that have a past.
 INSERT INTO jobs (id, lane, state, priority, ties, waits_on, run, failures, losses, interruptions,
@@ -810,3 +1029,16 @@ SELECT value FROM meta WHERE key = 'last_job';
 -- name: ids_from [sqlite]
 -- An import that kept its ids: new ones come after them.
 UPDATE meta SET value = max(value, :last) WHERE key = 'last_job';
+
+-- name: request
+-- Whether it was made before; one index seek.
+SELECT digest, added FROM requests WHERE caller = :caller AND key = :key;
+
+-- name: add_request
+-- In the transaction of the jobs it adds, so that both are there or neither is.
+INSERT INTO requests (caller, key, digest, added, at)
+VALUES (:caller, :key, :digest, :added, :now);
+
+-- name: forget_requests
+-- Nobody repeats a request after a day.
+DELETE FROM requests WHERE at < :before;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from svcq.errors import InvalidInput, NotFound, Refused
 from svcq.policy import (
@@ -20,6 +20,7 @@ from svcq.store.engine import Transaction
 from svcq.store.lanes import NEVER, rank_of
 from svcq.store.ledger import Ledger
 from svcq.times import format_duration, parse_duration
+from svcq.tuples import NamedTuple
 
 RERANK_BATCH = 1000
 
@@ -60,6 +61,17 @@ class Queue(NamedTuple):
 
 RETENTION_KEYS = ("keep_completed", "keep_dead", "keep_cancelled")
 _IN_MILLISECONDS = {*DURATIONS, *RETENTION_KEYS}
+
+
+def read_back(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the queue that `as_json` wrote."""
+    known = {key: value for key, value in said.items() if key in SETTING_NAMES}
+    checked = checked_settings(known)
+    own = {key: checked.pop(key) for key in _CHECKS}
+    aging = own.pop("aging")
+    options = {key: value for key, value in checked.items() if value is not None}
+    return {**own, "name": said["name"], "options": options,
+            "aging_ms": None if aging == NEVER else aging}  # fmt: skip
 
 
 def _in_words(ms: int) -> str:
@@ -171,7 +183,7 @@ def save_queue(tx: Transaction, name: str, given: Mapping[str, Any], aging_ms: i
     tx.run(
         "save_queue",
         name=name,
-        paused=int(checked.get("paused", queue.paused)),
+        paused=int(checked.get("paused", queue.paused) or False),
         weight=checked.get("weight", queue.weight) or 1,
         concurrency=checked.get("concurrency", queue.concurrency),
         rate_count=rate[0] if rate else None,

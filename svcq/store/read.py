@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from svcq.config import Config
 from svcq.errors import NotFound
@@ -13,6 +13,7 @@ from svcq.jobs import FINISHED, Change, How, Job, Run, State
 from svcq.policy import policy_of, shown_policy
 from svcq.store.engine import Row, Transaction
 from svcq.times import moment
+from svcq.tuples import NamedTuple
 
 _NEWEST = 1 << 62
 _LISTS = {
@@ -118,7 +119,8 @@ def view(row: Row, config: Config) -> Job:
     (id_, queue, state, name, reason, priority, run, failures, losses, interruptions, snoozes,
      created_at, run_at, expires_at, started_at, finished_at, exit_code, error, progress, note,
      cancel_requested, paused, result, tags, owner, worker, command, task, args, options,
-     queue_options, cwd, host, condition, key, unique_key, after, copy_of) = row  # fmt: skip
+     queue_options, task_policy, cwd, host, condition, key, unique_key, after,
+     copy_of) = row  # fmt: skip
     positional, named = json.loads(args) if args else ((), {})
     succeeded = state == State.COMPLETED
     return Job(
@@ -130,7 +132,7 @@ def view(row: Row, config: Config) -> Job:
         priority=priority,
         run=run,
         attempts=failures + (1 if succeeded or state == State.PROCESSING else 0),
-        max_attempts=policy_of(config.jobs, queue_options, options).max_attempts,
+        max_attempts=policy_of(config.jobs, queue_options, task_policy, options).max_attempts,
         failures=failures,
         losses=losses,
         interruptions=interruptions,

@@ -6,10 +6,10 @@ without a worker, would trouble the store long after the import.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from svcq.cron import parse_cron
 from svcq.errors import InvalidInput, shown
 from svcq.jobs import FINISHED, How, State
 from svcq.policy import (
@@ -22,11 +22,17 @@ from svcq.policy import (
     check_name,
     check_number,
     check_policy,
+    check_when,
     clean_text,
+    make_plan,
+    read_options,
     storable_text,
 )
+from svcq.schedules import MISSED, OURS, OVERLAP
+from svcq.schedules import How as Fired
 from svcq.store.lanes import NEVER
 from svcq.store.queues import RETENTION_KEYS
+from svcq.strict import parse_json
 
 _MAX_ID = 1 << 53
 _LATEST = 1 << 53  # in milliseconds
@@ -54,6 +60,26 @@ def checked_job(record: object) -> dict[str, Any]:
     return job
 
 
+def checked_schedule(record: object) -> dict[str, Any]:
+    schedule = _checked(record, "schedule", _SCHEDULE)
+    name = schedule["name"]
+    if bool(schedule["task"]) == bool(schedule["command"]):
+        raise InvalidInput(f"The schedule {name} has not one of task and command.")
+    if sum(schedule[times] is not None for times in ("cron", "every_ms", "at")) != 1:
+        raise InvalidInput(f"The schedule {name} has not one of cron, every_ms and at.")
+    if schedule["cron"] is not None:
+        parse_cron(schedule["cron"], schedule["zone"])
+    if any(one["number"] > schedule["firings"] for one in schedule["history"]):
+        raise InvalidInput(f"The schedule {name} has a firing beyond its last one.")
+    for numbers in (
+        [one["number"] for one in schedule["history"]],
+        [one["nominal"] for one in schedule["history"] if one["nominal"] is not None],
+    ):
+        if len(set(numbers)) != len(numbers):
+            raise InvalidInput(f"The schedule {name} has a firing twice.")
+    return schedule
+
+
 def _checked(record: object, what: str, checks: Mapping[str, Check]) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InvalidInput(f"The {what} {shown(record)} is not an object.")
@@ -74,7 +100,7 @@ def _state(value: Any, what: str) -> State:
 
 def _json(value: Any, what: str) -> Any:
     try:
-        return json.loads(clean_text(value, what, _MAX_ID))
+        return parse_json(clean_text(value, what, _MAX_ID))
     except (ValueError, RecursionError):
         raise InvalidInput(f"The {what} {shown(value)} is not JSON.") from None
 
@@ -89,6 +115,8 @@ def _policy(value: Any, what: str) -> str:
             check_int(option, name, 0, _LATEST)
         elif name in POLICY_NAMES:
             check_policy(name, option)
+        elif name == "when":
+            check_when(option)
     return str(value)
 
 
@@ -146,6 +174,19 @@ def _runs(value: Any, what: str) -> list[dict[str, Any]]:
     return [_checked(one, "run", _RUN) for one in _listed(value, what)]
 
 
+def _words(value: Any, what: str) -> str:
+    """Options as a caller says them."""
+    options = _json(value, what)
+    if not isinstance(options, dict):
+        raise InvalidInput(f"The {what} {shown(value)} are not a JSON object.")
+    make_plan(read_options(options), default_queue="default")
+    return str(value)
+
+
+def _history(value: Any, what: str) -> list[dict[str, Any]]:
+    return [_checked(one, "firing", _FIRING) for one in _listed(value, what)]
+
+
 def _listed(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidInput(f"The {what} {shown(value)} are not a list.")
@@ -182,6 +223,44 @@ _RUN: Mapping[str, Check] = {
     "tail": _maybe(storable_text),
     "result": _maybe(_result),
 }
+_FIRING: Mapping[str, Check] = {
+    "number": _whole(1, _MAX_ID),
+    "nominal": _maybe(_time),
+    "at": _time,
+    "how": lambda value, what: check_choice(value, what, tuple(Fired)),
+    "job": _maybe(_whole(1, _MAX_ID)),
+    "missed": _count,
+    "ran": _count,
+    "note": _maybe(storable_text),
+}
+_SCHEDULE: Mapping[str, Check] = {
+    "name": check_name,
+    "cron": _maybe(clean_text),
+    "zone": _maybe(clean_text),
+    "every_ms": _maybe(_whole(1000, _LATEST)),
+    "at": _maybe(_time),
+    "start_at": _maybe(_time),
+    "end_at": _maybe(_time),
+    "anchor": _time,
+    "jitter_ms": _maybe(_whole(0, _LATEST), 0),
+    "missed": lambda value, what: check_choice(value, what, MISSED),
+    "overlap": lambda value, what: check_choice(value, what, OVERLAP),
+    "paused": _maybe(_whole(0, 1), 0),
+    "fired_by": _maybe(check_name, OURS),
+    "task": _maybe(clean_text, ""),
+    "command": _maybe(_command),
+    "args": _maybe(_call),
+    "options": _words,
+    "owner": _maybe(clean_text),
+    "created_at": _time,
+    "set_at": _time,
+    "next_at": _maybe(_time),
+    "last_at": _maybe(_time),
+    "last_job": _maybe(_whole(1, _MAX_ID)),
+    "firings": _count,
+    "env": _maybe(_environment),
+    "history": _maybe(_history, ()),
+}
 _JOB: Mapping[str, Check] = {
     "id": _whole(1, _MAX_ID),
     "state": _state,
@@ -212,13 +291,14 @@ _JOB: Mapping[str, Check] = {
     "cwd": _maybe(lambda value, what: clean_text(value, what, 4096)),
     "env": _maybe(_environment),
     "host": _maybe(check_name, ""),
-    "condition": _maybe(clean_text, ""),
+    "condition": _maybe(lambda value, _: check_when(value), ""),
     "key": _maybe(clean_text, ""),
     "key_concurrency": _maybe(_whole(1, 1_000_000)),
     "unique_key": _maybe(clean_text),
     "unique_until": _maybe(_time),
     "orphaned": _maybe(lambda value, what: check_choice(value, what, ("cancel", "wait"))),
     "copy_of": _maybe(_whole(1, _MAX_ID)),
+    "moved": _maybe(_whole(-(2**62), 2**62), 0),
     "parents": _maybe(_parents, ()),
     "runs": _maybe(_runs, ()),
 }

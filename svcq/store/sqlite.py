@@ -13,16 +13,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from _thread import RLock  # as functools has it: threading brings more than a lock
+from _thread import RLock, allocate_lock  # as functools has it: threading brings more
+from _weakref import ref  # and weakref more than references
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any
-from weakref import WeakSet
+from contextlib import contextmanager, nullcontext, suppress
 
 from svcq import errors
 from svcq.host.turn import Turn
-from svcq.store.engine import Queries, Row, load_queries
+from svcq.store.engine import Queries, Row, Statement, load_queries
 from svcq.times import format_duration, now_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
 
 # "svcq" in ASCII: how the file says whose it is.
 APPLICATION_ID = 0x73766371
@@ -34,11 +37,13 @@ _POLITE = 0.02
 
 
 class SqliteTransaction:
+    __slots__ = ("_execute", "_queries", "cursor", "now")
+
     def __init__(self, cursor: sqlite3.Cursor, queries: Queries, now: int) -> None:
-        self._execute = cursor.execute
         self.cursor = cursor
-        self._queries = queries
         self.now = now
+        self._execute = cursor.execute
+        self._queries = queries
 
     def rows(self, name: str, /, **values: Any) -> list[Row]:
         query = self._queries[name]
@@ -54,6 +59,11 @@ class SqliteTransaction:
         found = self._execute(self._queries[name].sql, values).fetchall()
         return found[0] if found else None
 
+    def each(self, *statements: Statement) -> None:
+        execute, queries = self._execute, self._queries
+        for name, values in statements:
+            execute(queries[name].sql, values)
+
     def run(self, name: str, /, **values: Any) -> int:
         query = self._queries[name]
         return self._execute(query.sql, query.ordered(values)).rowcount
@@ -62,24 +72,28 @@ class SqliteTransaction:
         self.cursor.executemany(self._queries[name].sql, rows)
 
 
-class Writing:
-    """A write as a context. Not a generator, which costs as much as a statement or two."""
+class Writing(SqliteTransaction):
+    """A transaction that writes, as a context. Not a generator, which costs as much as a statement
+    or two."""
 
-    __slots__ = ("_durable", "_engine", "_polite", "_tx")
+    __slots__ = ("_durable", "_engine", "_polite")
 
-    def __init__(self, engine: SqliteEngine, *, durable: bool, polite: bool) -> None:
+    def __init__(self, engine: SqliteEngine, queries: Queries, durable: bool, polite: bool) -> None:
         self._engine = engine
+        self._queries = queries
         self._durable = durable
         self._polite = polite
 
-    def __enter__(self) -> SqliteTransaction:
-        self._tx = self._engine.begin(durable=self._durable, polite=self._polite)
-        return self._tx
+    def __enter__(self) -> Self:
+        cursor, self.now = self._engine.begin(self._durable, self._polite)
+        self.cursor = cursor
+        self._execute = cursor.execute
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        self._engine.end(self._tx, error)
+        self._engine.end(self.cursor, error)
 
 
 class SqliteEngine:
@@ -97,58 +111,79 @@ class SqliteEngine:
         self._connection: sqlite3.Connection | None = None
         self._durable: bool | None = None
         self._own_writes = 0
-        _engines.add(self)
+        _engines.add(ref(self, _engines.discard))
 
     @contextmanager
     def read(self) -> Iterator[SqliteTransaction]:
         with self._lock, self._explained():
             cursor = self._cursor()
-            cursor.execute("BEGIN")
+            if cursor.connection.in_transaction:
+                raise self._in_use()
             try:
+                cursor.execute("BEGIN")
                 # What takes the snapshot is the first look, and that may find the store locked:
                 # by whoever was the last to close it, or by a program that wants it for itself.
                 self._patiently(cursor.execute, "PRAGMA schema_version")
                 yield SqliteTransaction(cursor, self._queries, self.clock())
             finally:
-                cursor.execute("COMMIT")
+                if cursor.connection.in_transaction:
+                    cursor.execute("COMMIT")
 
     def write(self, *, durable: bool, polite: bool = False) -> Writing:
-        return Writing(self, durable=durable, polite=polite)
+        return Writing(self, self._queries, durable, polite)
 
-    def begin(self, *, durable: bool, polite: bool = False) -> SqliteTransaction:
-        """Start a write; the lock of this process is held until `end`."""
+    def begin(self, durable: bool, polite: bool) -> tuple[sqlite3.Cursor, int]:
+        """Start a write, now; the lock of this process is held until `end`."""
         self._lock.acquire()
+        if self._connection is not None and self._connection.in_transaction:
+            self._lock.release()
+            raise self._in_use()
         try:
             cursor = self._writer if self._connection is not None else self._cursor()
             if durable is not self._durable:
                 cursor.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._durable = durable
-            self._begin(cursor, polite=polite)
-            return SqliteTransaction(cursor, self._queries, self.clock())
+            if polite:
+                self._let_others_go_first()
+            try:
+                cursor.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                self._wait_to_begin(cursor, error, polite)
+            return cursor, self.clock()
         except BaseException as error:
+            self._undo()  # an interrupt may come when it has begun
             self._lock.release()
             if isinstance(error, sqlite3.Error):
                 raise explain(error, self.path, self._busy_wait_ms) from error
             raise
 
-    def end(self, tx: SqliteTransaction, error: BaseException | None) -> None:
+    def end(self, cursor: sqlite3.Cursor, error: BaseException | None) -> None:
         """Commit a write, or undo it where there was an error."""
         try:
             if error is None:
                 try:
-                    tx.cursor.execute("COMMIT")
+                    cursor.execute("COMMIT")
                     self._own_writes += 1
                     return
                 except sqlite3.Error as failed:
                     error = failed
-            # SQLite has already rolled back after some errors (a full disk, say).
-            with suppress(sqlite3.Error):
-                if tx.cursor.connection.in_transaction:
-                    tx.cursor.execute("ROLLBACK")
+            self._undo()
             if isinstance(error, sqlite3.Error):
                 raise explain(error, self.path, self._busy_wait_ms) from error
         finally:
             self._lock.release()
+
+    def _in_use(self) -> errors.StoreError:
+        return errors.StoreError(
+            f"The store {self.path} is in the middle of a transaction of this very thread: use it "
+            "when that has ended, not from a signal handler or from lines that an import reads."
+        )
+
+    def _undo(self) -> None:
+        # SQLite has already rolled back after some errors (a full disk, say).
+        with suppress(sqlite3.Error):
+            if self._connection is not None and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     @contextmanager
     def borrowed(self, connection: sqlite3.Connection) -> Iterator[SqliteTransaction]:
@@ -242,21 +277,18 @@ class SqliteEngine:
                 f"{self.path} is a database of another program: name another file as the store."
             )
 
-    def _begin(self, cursor: sqlite3.Cursor, *, polite: bool) -> None:
-        if polite:
-            until = time.monotonic() + _POLITE
-            while self._turn.someone_waits() and time.monotonic() < until:
-                time.sleep(_FIRST_NAP)
-        try:
-            cursor.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                raise
-            if polite:
-                self._patiently(cursor.execute, "BEGIN IMMEDIATE")
-                return
-            with self._turn.waiting():
-                self._patiently(cursor.execute, "BEGIN IMMEDIATE")
+    def _let_others_go_first(self) -> None:
+        until = time.monotonic() + _POLITE
+        while self._turn.someone_waits() and time.monotonic() < until:
+            time.sleep(_FIRST_NAP)
+
+    def _wait_to_begin(
+        self, cursor: sqlite3.Cursor, error: sqlite3.OperationalError, polite: bool
+    ) -> None:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise error
+        with nullcontext() if polite else self._turn.waiting():
+            self._patiently(cursor.execute, "BEGIN IMMEDIATE")
 
     def _patiently(
         self, execute: Callable[[str], sqlite3.Cursor], statement: str
@@ -284,12 +316,14 @@ class SqliteEngine:
             raise explain(error, self.path, self._busy_wait_ms) from error
 
 
-_engines: WeakSet[SqliteEngine] = WeakSet()
+_engines: set[ref[SqliteEngine]] = set()
 _forking: list[SqliteEngine] = []
+_fork_lock = allocate_lock()  # two threads that fork at once would wait for each other's engines
 
 
 def _before_fork() -> None:
-    _forking.extend(_engines)
+    _fork_lock.acquire()
+    _forking.extend(filter(None, [engine() for engine in list(_engines)]))
     for engine in _forking:
         engine.before_fork()
 
@@ -297,6 +331,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _forking:
         _forking.pop().after_fork()
+    _fork_lock.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from svcq.jobs import How, State
 from svcq.store.engine import Transaction
 from svcq.store.ledger import bucket_range
-from svcq.times import MINUTE, moment
+from svcq.times import MINUTE, iso, moment
+from svcq.tuples import NamedTuple
 
 
 class Times(NamedTuple):
@@ -34,6 +35,9 @@ class QueueStats(NamedTuple):
     wait: Times
     run: Times
 
+    def as_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "wait": self.wait._asdict(), "run": self.run._asdict()}
+
 
 class Activity(NamedTuple):
     """What happened in one minute: added, started, and how runs ended."""
@@ -41,6 +45,25 @@ class Activity(NamedTuple):
     minute: datetime
     queue: str
     counts: dict[str, int]
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "minute": iso(round(self.minute.timestamp() * 1000))}
+
+
+class Rollup(NamedTuple):
+    """What happened in one minute, of one kind, that took about as long."""
+
+    minute: int
+    queue: str
+    kind: str
+    bucket: int
+    n: int
+    total_ms: int
+
+
+def rollups(tx: Transaction, since: int) -> list[Rollup]:
+    """All since a minute, oldest first."""
+    return [Rollup._make(row) for row in tx.rows("minutes_since", since=since, queue=None)]
 
 
 FAILURES = (How.FAILED, How.TIMED_OUT, How.REJECTED, How.LOST)

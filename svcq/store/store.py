@@ -4,13 +4,11 @@ writes the ledger and commits. Nothing else writes the database.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from svcq import errors
 from svcq.config import Config
@@ -27,23 +25,46 @@ from svcq.store.ledger import Ledger
 from svcq.store.sqlite import SqliteEngine
 from svcq.times import now_ms
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import json
     from pathlib import Path
+    from typing import Any
 
     from svcq.jobs import Change, Claim, Job, Outcome, Run
     from svcq.store import claim as claiming
+    from svcq.store import (
+        clocks,
+        declared,
+        ends,
+        facts,
+        moves,
+        queues,
+        read,
+        requests,
+        stats,
+        tidy,
+        transfer,
+        turns,
+        workers,
+    )
     from svcq.store import edit as editing
-    from svcq.store import ends, facts, moves, queues, read, stats, tidy, transfer, turns, workers
     from svcq.store import finish as finishing
     from svcq.store.claim import Claimer
+    from svcq.store.clocks import Standing
+    from svcq.store.declared import Declared
     from svcq.store.facts import Facts
     from svcq.store.finish import Report
     from svcq.store.queues import Queue
     from svcq.store.read import Filter
-    from svcq.store.stats import Activity, QueueStats
+    from svcq.store.stats import Activity, QueueStats, Rollup
+    from svcq.store.timetable import Timetable
     from svcq.store.workers import Orders, Worker, WorkerInfo
 else:
+    json = Later("json")
     claiming = Later("svcq.store.claim")
+    clocks = Later("svcq.store.clocks")
+    declared = Later("svcq.store.declared")
     editing = Later("svcq.store.edit")
     ends = Later("svcq.store.ends")
     facts = Later("svcq.store.facts")
@@ -51,6 +72,7 @@ else:
     moves = Later("svcq.store.moves")
     queues = Later("svcq.store.queues")
     read = Later("svcq.store.read")
+    requests = Later("svcq.store.requests")
     stats = Later("svcq.store.stats")
     tidy = Later("svcq.store.tidy")
     transfer = Later("svcq.store.transfer")
@@ -69,10 +91,18 @@ class Store:
         self._aging = default_aging(config)
         self._found_work = False  # the last claim was filled: the next need not look first
         self.bells = f"{engine.path}-bells"
+        self._clock_bells = f"{self.bells}/clocks"
 
     @cached_property
     def _turns(self) -> turns.Turns:
         return turns.Turns()
+
+    @cached_property
+    def timetable(self) -> Timetable:
+        """The verbs of schedules."""
+        from svcq.store.timetable import Timetable
+
+        return Timetable(self.engine, self.config, self._writing, self._clock_bells)
 
     def close(self) -> None:
         self.engine.close()
@@ -111,6 +141,19 @@ class Store:
             ledger.write()
             return added
 
+    def enqueue_once(
+        self, jobs: Sequence[NewJob], request: requests.Request
+    ) -> tuple[list[Added], bool]:
+        """As enqueue, unless the same request was made before; whether it was."""
+        with self._writing() as (tx, ledger):
+            return requests.once(tx, request, lambda: adding.add(tx, ledger, jobs, self._aging))
+
+    def holder_of(self, queue: str, unique_key: str) -> int | None:
+        """The job that has a unique key."""
+        with self.engine.read() as tx:
+            row = tx.row("unique_holder", scope=queue, key=unique_key, now=tx.now)
+            return None if row is None else int(row[0])
+
     # Running
 
     def claim(self, claimer: Claimer, n: int = 1) -> list[Claim]:
@@ -125,7 +168,8 @@ class Store:
             with self._writing(durable=False, polite=True) as (tx, ledger):
                 if tidy.expire(tx, ledger, self.config) == tidy.BATCH:
                     continue  # there may be more, and none of them may start
-                workers.check_living(tx, claimer.worker)
+                if not workers.may_claim(tx, claimer.worker):
+                    return []
                 tidy.promote(tx, ledger)
                 ledger.settle_keys()
                 claims = claiming.claim(tx, ledger, claimer, n, self._turns)
@@ -155,6 +199,20 @@ class Store:
         """The conditions jobs wait for, their own and those of their queues."""
         with self.engine.read() as tx:
             return [row[0] for row in tx.rows("conditions")]
+
+    def declare(self, tasks: Mapping[str, Declared]) -> None:
+        """What tasks say of themselves, from one who has imported them; written if it is news."""
+        if not tasks:
+            return
+        with self.engine.read() as tx:
+            if not declared.news(tx, tasks):
+                return
+        with self.engine.write(durable=False, polite=True) as tx:
+            declared.declare(tx, declared.news(tx, tasks))
+
+    def declared(self, task: str) -> Declared:
+        with self.engine.read() as tx:
+            return declared.declared(tx, (task,)).get(task, declared.SILENT)
 
     def next_due(self) -> int | None:
         """Until when, in Unix milliseconds, nothing happens by itself."""
@@ -327,8 +385,14 @@ class Store:
         removed = sum(self._clean(state) for state in sorted(FINISHED))
         with self.engine.write(durable=True) as tx:
             tidy.sweep(tx, self.config)
+        while self._forget_changes():
+            time.sleep(_BATCH_PAUSE)
         self.engine.give_back_space()
         return removed
+
+    def _forget_changes(self) -> bool:
+        with self.engine.write(durable=True) as tx:
+            return tidy.forget_changes(tx, self.config)
 
     def _clean(self, state: State) -> int:
         default = getattr(self.config.retention, state)
@@ -430,6 +494,11 @@ class Store:
             row = tx.row("last_change")
             return 0 if row is None else row[1]
 
+    def clocks(self) -> Standing:
+        """Who fires schedules, and what comes next."""
+        with self.engine.read() as tx:
+            return clocks.standing(tx, self._clock_bells)
+
     def write_mark(self) -> tuple[int, int]:
         """A cheap look at whether anything was written: differs from the last one if so."""
         return self.engine.write_mark()
@@ -442,6 +511,15 @@ class Store:
         with self.engine.read() as tx:
             return stats.stats(tx, queue, minutes)
 
+    def rollups(self, since: int) -> list[Rollup]:
+        """The sums of every minute since one, counted from 1970."""
+        with self.engine.read() as tx:
+            return stats.rollups(tx, since)
+
+    def size(self) -> int:
+        """How much of the disk it takes, in bytes."""
+        return files.size(self.engine.path)
+
     def activity(self, queue: str | None = None, minutes: int = 60) -> list[Activity]:
         with self.engine.read() as tx:
             return stats.activity(tx, queue, minutes)
@@ -450,7 +528,23 @@ class Store:
 
     def backup(self, target: Path, *, environments: bool = False) -> None:
         """An online copy, checked; environments stay behind unless asked for."""
-        files.copy(self.engine.path, target, environments=environments)
+        files.copy(
+            self.engine.path, target, environments=environments, settle=self._take_from_workers
+        )
+
+    def _take_from_workers(self, path: str) -> None:
+        """Nobody works on a copy: what was running waits again there. And no process is of a run
+        of its: whoever opened it beside the original would end that one's jobs as left over."""
+        from svcq.jobs import interrupted
+
+        engine = SqliteEngine(path, clock=self.engine.clock)
+        with closing(engine), engine.write(durable=True) as tx:
+            ledger = Ledger(tx)
+            for worker in workers.workers(tx, ended=False):
+                outcome = interrupted("it was running when the backup was made")
+                workers.rescue(tx, ledger, worker.id, outcome, self.config)
+            ledger.write()
+            files.name_anew(tx)
 
     def export(self, *, environments: bool = False) -> Iterator[str]:
         """Lines of JSON, from one consistent view that others can go on writing under."""

@@ -16,9 +16,11 @@ from svcq.store.lanes import default_aging
 from svcq.store.ledger import Ledger
 from svcq.store.letters import copy_dead_letter
 from svcq.store.place import place, read_standing
-from svcq.times import MINUTE
+from svcq.times import DAY, MINUTE
 
 BATCH = 200
+MOST_FIRINGS = 1000  # kept of each schedule
+CHANGES_BATCH = 5000
 
 
 def promote(tx: Transaction, ledger: Ledger, n: int = BATCH) -> int:
@@ -90,6 +92,15 @@ def sweep(tx: Transaction, config: Config) -> None:
     """The small things that pile up beside jobs."""
     tx.run("free_stale_windows", now=tx.now)
     tx.run("delete_environments")
-    tx.run("forget_changes", before=tx.now - config.retention.changes, n=5000)
     tx.run("forget_minutes", before=(tx.now - config.retention.activity) // MINUTE)
+    tx.run("forget_firings", before=tx.now - config.retention.firings, n=5000)
+    tx.run("forget_surplus_firings", most=MOST_FIRINGS, n=5000)
     tx.run("forget_workers", before=tx.now - config.retention.dead)
+    tx.run("forget_requests", before=tx.now - DAY)
+
+
+def forget_changes(tx: Transaction, config: Config) -> bool:
+    """Let the next of the oldest changes go; whether there may be more."""
+    keep = config.retention.changes
+    gone = tx.run("forget_changes", since=tx.now - keep, until=tx.now + keep, n=CHANGES_BATCH)
+    return gone == CHANGES_BATCH

@@ -1,7 +1,8 @@
 """Export and import: a whole store as lines of JSON.
 
 The first line says what this is; then come the queues, then the jobs in order of their ids, each
-with its parents and runs. A job that was running is exported as interrupted: it waits again.
+with its parents and runs, then the schedules, each with its history. A job that was running is
+exported as interrupted: it waits again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from svcq.store.engine import Row, Transaction
 from svcq.store.enqueue import find_or_add_environment, take_name, take_unique_key
 from svcq.store.lanes import find_or_make_lane, rank_of
 from svcq.store.ledger import Ledger
-from svcq.store.records import checked_job, checked_queue
+from svcq.store.records import checked_job, checked_queue, checked_schedule
+from svcq.store.transfer_schedules import export_schedules, import_schedule
+from svcq.strict import parse_json
 
 FORMAT = 1
 BATCH = 500
@@ -62,6 +65,7 @@ _COLUMNS = [
     "unique_until",
     "orphaned",
     "copy_of",
+    "moved",
 ]
 _QUEUE_COLUMNS = [
     "name",
@@ -99,6 +103,7 @@ def export(tx: Transaction, *, environments: bool) -> Iterator[str]:
             job["parents"] = [list(parent) for parent in parents[job["id"]]]
             job["runs"] = [dict(zip(_RUN_COLUMNS, run, strict=True)) for run in runs[job["id"]]]
             yield json.dumps({"job": {k: v for k, v in job.items() if v not in (None, "", [])}})
+    yield from export_schedules(tx, environments=environments)
 
 
 def _grouped(rows: Iterable[Row]) -> Mapping[int, list[Row]]:
@@ -111,6 +116,7 @@ def _grouped(rows: Iterable[Row]) -> Mapping[int, list[Row]]:
 def _exported(job: dict[str, Any], *, environments: bool) -> dict[str, Any]:
     if not environments:
         job["env"] = None
+    job["moved"] = job["moved"] or None  # few are
     if job["state"] == State.PROCESSING:
         job.update(state=State.PENDING.value, interruptions=job["interruptions"] + 1)
     return job
@@ -159,8 +165,10 @@ class Importer:
             self._take_queue(checked_queue(record["queue"]))
         elif "job" in record:
             self._take_job(checked_job(record["job"]))
+        elif "schedule" in record:
+            import_schedule(self._tx, checked_schedule(record["schedule"]), self._new_ids)
         else:
-            raise InvalidInput("It holds neither a queue nor a job")
+            raise InvalidInput("It holds neither a queue, a job nor a schedule")
 
     def _bad(self, line: int, error: InvalidInput) -> InvalidInput:
         return InvalidInput(
@@ -191,15 +199,17 @@ class Importer:
             tx, queue=plan.queue, kind="task" if job["task"] else "command", host=plan.host,
             condition=plan.condition, key=plan.key, aging_ms=self._aging_ms,
         )  # fmt: skip
-        if plan.key and unfinished:
-            tx.run("set_key", key=plan.key, concurrency=plan.key_concurrency)
-            tx.run("count_live", lane=lane.id, n=1)
-            self._ledger.touched(plan.key)
+        if plan.key:
+            if unfinished:
+                tx.run("set_key", key=plan.key, concurrency=plan.key_concurrency)
+                tx.run("count_live", lane=lane.id, n=1)
+            self._ledger.touched(plan.key)  # a lane of ended jobs alone goes again
         ready_at = job["ready_at"]
         pending = state is State.PENDING
         if pending and ready_at is None:
             ready_at = now
         due = state in (State.SCHEDULED, State.RETRYING)
+        rank = rank_of(ready_at, plan.priority, lane.aging_ms) + job["moved"] if pending else None
         tx.run(
             "import_jobs",
             id=new_id,
@@ -208,7 +218,7 @@ class Importer:
             ties=ties,
             waits_on=waits_on,
             ready_at=ready_at,
-            rank=rank_of(ready_at, plan.priority, lane.aging_ms) if pending else None,
+            rank=rank,
             due_at=(now if job["due_at"] is None else job["due_at"]) if due else None,
             **{name: job[name] for name in _AS_THEY_ARE},
         )
@@ -299,7 +309,7 @@ class Importer:
 
 def _parsed(line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
+        record = parse_json(line)
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise InvalidInput("It contains a lone surrogate, which is no text") from None

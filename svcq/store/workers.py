@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 from svcq.config import Config
 from svcq.errors import NotFound
@@ -10,6 +10,8 @@ from svcq.jobs import Outcome
 from svcq.store.engine import Transaction
 from svcq.store.finish import Report, finish
 from svcq.store.ledger import Ledger
+from svcq.times import iso
+from svcq.tuples import NamedTuple
 
 
 class WorkerInfo(NamedTuple):
@@ -38,6 +40,19 @@ class Worker(NamedTuple):
     beat: int
     lease_until: int | None
     running: int
+
+    def as_json(self) -> dict[str, Any]:
+        """A worker as every face of svcq prints it."""
+        return {
+            "id": self.id,
+            "host": self.host,
+            "pid": self.pid,
+            "started_at": iso(self.started_at),
+            "slots": self.slots,
+            "running": self.running,
+            "version": self.version,
+            "state": self.state,
+        }
 
 
 class Orders(NamedTuple):
@@ -79,13 +94,15 @@ def beat(tx: Transaction, worker: int, lease_ms: int | None) -> bool:
     return bool(tx.run("beat", id=worker, lease_until=until))
 
 
-def check_living(tx: Transaction, worker: int) -> None:
-    """Refuse to give jobs to one that nobody would ever take them back from."""
-    row = tx.first("worker_state", (worker,))
+def may_claim(tx: Transaction, worker: int) -> bool:
+    """Whether it was not asked to end. Nobody would ever take jobs back from one that is not
+    there, so that is refused."""
+    row = tx.first("worker_asked", (worker,))
     if row is None or row[0] == "ended":
         raise NotFound(
             f"Worker {worker} is not registered, or was given up as lost: register it anew."
         )
+    return bool(row[0] == "running")
 
 
 def workers(tx: Transaction, *, ended: bool) -> list[Worker]:
