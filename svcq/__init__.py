@@ -16,11 +16,12 @@ for a scheduler.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from svcq.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from svcq.client import (
         Client as Client,
     )
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
     from svcq.jobs import State as State
     from svcq.library import Worker as Worker
     from svcq.policy import Options as Options
+    from svcq.schedules import Firing as Firing
+    from svcq.schedules import Schedule as Schedule
     from svcq.tasks import (
         Reject as Reject,
     )
@@ -100,6 +103,7 @@ _HOMES = {
     "svcq.jobs": ("Job", "State"),
     "svcq.library": ("Worker",),
     "svcq.policy": ("Options",),
+    "svcq.schedules": ("Firing", "Schedule"),
     "svcq.tasks": ("Reject", "Retry", "Snooze", "Task", "current_job", "task"),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

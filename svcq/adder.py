@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
 
 from svcq.config import load
 from svcq.config.check import checked
-from svcq.errors import InvalidInput, shown
-from svcq.policy import NewJob, Options, clean_text, encode_json, make_plan, read_options
+from svcq.environment import is_text, rescued
+from svcq.errors import InvalidArguments, InvalidInput, shown
+from svcq.policy import (
+    OPTION_NAMES,
+    NewJob,
+    Options,
+    clean_text,
+    encode_json,
+    make_plan,
+    read_options,
+)
 from svcq.store import open_store
 from svcq.times import now_ms
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from typing import Any, Self
 
     from svcq.config import Config
     from svcq.store import Added
@@ -37,7 +47,8 @@ class Adder:
         self.config = config
         self.store = open_store(config, clock=clock)
         self._connection: sqlite3.Connection | None = None
-        self._owner = _account()
+        self._owner = account()
+        self._sees_directories = True
 
     def close(self) -> None:
         self.store.close()
@@ -50,19 +61,32 @@ class Adder:
 
     def new_command(self, command: Sequence[str] | str, /, **options: Any) -> NewJob:
         """A command, checked, for `add`."""
-        said = with_directory(read_options(options))
+        said = self._in_directory(read_options(options))
         plan = make_plan(said, default_queue=self.config.queue, owner=self._owner)
         return NewJob(plan, command=encode_command(command, self.config.jobs.max_payload))
 
     def new_task(
         self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], /, **options: Any
     ) -> NewJob:
-        """A call of a task by its name alone, for `add`: nobody here can check the arguments."""
-        said = read_options(options)
+        """A call of a task by its name alone, for `add`: nobody here can check the arguments.
+
+        What its declaration says holds, as far as a worker has told of it; what it says of runs
+        also if one does so later.
+        """
+        said = read_options(options).over(self._declared(clean_text(task, "task name")))
         plan = make_plan(said, default_queue=self.config.queue, owner=self._owner)
-        clean_text(task, "task name")
         text = encode_json((args, kwargs), f"arguments of {task}", self.config.jobs.max_payload)
         return NewJob(plan, task, text)
+
+    def _in_directory(self, said: Options) -> Options:
+        return with_directory(said, look=self._sees_directories)
+
+    def _declared(self, task: str) -> Options:
+        import json
+
+        words = json.loads(self.store.declared(task).options)
+        # A newer program may have written options this one does not know.
+        return Options(**{name: value for name, value in words.items() if name in OPTION_NAMES})
 
     def add(self, jobs: Sequence[NewJob]) -> list[Added]:
         """Queue jobs of any kind, all or none, in one transaction."""
@@ -79,12 +103,17 @@ def encode_command(command: Sequence[str] | str, limit: int) -> str:
         )
     if not words[0].strip():
         raise InvalidInput(f"The command {shown(command)} is empty: name a program to run.")
+    if foreign := next((word for word in words if not is_text(word)), None):
+        raise InvalidArguments(
+            f"The command holds {shown(foreign)}, which is not UTF-8 text: name such a file by a "
+            "pattern in a line for the shell, as in 'wc caf*', or rename it."
+        )
     return encode_json(
         command if isinstance(command, str) else list(words), "words of the command", limit
     )
 
 
-def with_directory(options: Options) -> Options:
+def with_directory(options: Options, *, look: bool = True) -> Options:
     """A command runs where it was queued from; a directory that is not there is refused now."""
     try:
         given = os.getcwd() if options.cwd is None else os.fspath(options.cwd)
@@ -95,10 +124,10 @@ def with_directory(options: Options) -> Options:
         ) from None
     except TypeError:
         raise InvalidInput(f"The directory {options.cwd!r} is not a path: give one.") from None
-    if not os.path.isdir(given):
+    if look and not os.path.isdir(given):
         wanted = directory if given else given
         raise InvalidInput(f"There is no directory {shown(wanted)}: name one that exists.")
-    return options._replace(cwd=directory)
+    return options._replace(cwd=rescued(directory))
 
 
 def _store_address(store: str | os.PathLike[str]) -> str:
@@ -107,7 +136,7 @@ def _store_address(store: str | os.PathLike[str]) -> str:
     return address if "://" in address else os.path.abspath(address)
 
 
-def _account() -> str | None:
+def account() -> str | None:
     # As getpass does it, which brings the terminal along.
     named = os.environ.get("LOGNAME") or os.environ.get("USER")
     if named:

@@ -11,22 +11,28 @@ import socket
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from svcq import host
 from svcq.conditions import judge
 from svcq.config import Config, Project, config_file, load
 from svcq.config.load import default_home
 from svcq.errors import SvcqError
+from svcq.finding import Finding, problem, said_by
+from svcq.handoff import examine_handed
 from svcq.host import processes, service
 from svcq.host.facts import fact
+from svcq.host.filesystems import check_local, place_of
+from svcq.host.power import Inhibitor
+from svcq.host.service import Manager
 from svcq.jobs import State
+from svcq.service.health import examine_crew, examine_service
+from svcq.sizes import format_size
 from svcq.store import Store, Worker, open_store
 from svcq.store.files import check_file
-from svcq.times import DAY, MINUTE, SECOND, format_duration, now_ms
+from svcq.times import DAY, MINUTE, SECOND, format_duration, moment, now_ms
 from svcq.worker.places import Places
 
 OLDEST_SQLITE = (3, 37, 0)  # the first with STRICT tables
@@ -34,52 +40,34 @@ OLDEST_PYTHON = (3, 9)  # of a project
 LEAST_SPACE = 256 << 20
 LONG_PAUSE = DAY
 CLOCK_JUMP = MINUTE
+LONG_OVERDUE = MINUTE
 CHECK_TIME = 10.0  # seconds that the look at the whole store may take
 _PYTHON_TIME = 20.0
+_AWAKE_TIME = 5.0
 
 
-class Finding(NamedTuple):
-    check: str
-    ok: bool
-    says: str
-    remedy: str = ""
-
-    def as_json(self) -> dict[str, object]:
-        return self._asdict()
-
-
-def examine(home: Path | None = None, *, check_time: float = CHECK_TIME) -> Iterator[Finding]:
+def examine(
+    home: Path | None = None, *, manager: Manager | None = None, check_time: float = CHECK_TIME
+) -> Iterator[Finding]:
     """Every check there is, in the order in which trouble spreads; later ones need earlier ones."""
-    yield _sqlite()
+    manager = manager or service.manager()
     where = home or default_home()
-    yield from _said_by("home", lambda: _home(where))
+    yield _sqlite()
+    yield from said_by("home", lambda: _home(where))
+    yield from said_by("place", lambda: _place(where))
+    yield from examine_service(where, manager)
     try:
         config = load(home)
     except SvcqError as error:
-        yield _problem("config", str(error))
+        yield problem("config", str(error))
         return
     yield _config(config_file(config.home))
-    yield from _said_by("logs", lambda: _logs(config.home))
-    yield from _said_by("service", _service)
-    yield from _said_by("disk", lambda: _disk(config))
+    yield from said_by("logs", lambda: _logs(config.home))
+    yield from said_by("disk", lambda: _disk(config))
+    yield _awake(config)
     for project in config.projects:
         yield _project(project)
-    yield from _store(config, check_time)
-
-
-def _said_by(check: str, look: Callable[[], Finding]) -> Iterator[Finding]:
-    """A check whose own errors are findings."""
-    try:
-        yield look()
-    except SvcqError as error:
-        yield _problem(check, str(error))
-    except OSError as error:
-        yield _problem(check, f"{error.filename or check}: {error.strerror or error}.")
-
-
-def _problem(check: str, sentence: str) -> Finding:
-    """Our errors already end with their remedy."""
-    return Finding(check, False, sentence.rstrip("."))
+    yield from _store(config, manager, check_time)
 
 
 # The machine
@@ -101,6 +89,12 @@ def _home(home: Path) -> Finding:
     return Finding("home", True, f"{home} is yours alone")
 
 
+def _place(home: Path) -> Finding:
+    place = place_of(home)
+    check_local(home)
+    return Finding("place", True, f"on a disk of this machine ({place.kind})")
+
+
 def _config(file: Path) -> Finding:
     says = f"{file} can be read" if file.exists() else "no file: every setting has its default"
     return Finding("config", True, says)
@@ -117,16 +111,6 @@ def _logs(home: Path) -> Finding:
     return Finding("logs", True, f"{logs} can be written")
 
 
-def _service() -> Finding:
-    stands = service.standing()
-    if not stands.installed:
-        return Finding("service", True, "Not installed; svcq install lets it run by itself.")
-    if stands.running:
-        return Finding("service", True, f"It runs, with pid {stands.pid}.")
-    why = f" ({stands.text})" if stands.text else ""
-    return Finding("service", False, f"It is installed, but does not run{why}.", "svcq start")
-
-
 def _disk(config: Config) -> Finding:
     places = [config.home, config.home / "logs"]  # output may go to a disk of its own
     if "://" not in config.store:
@@ -136,17 +120,29 @@ def _disk(config: Config) -> Finding:
         free[place] = shutil.disk_usage(place).free
     place, least = min(free.items(), key=lambda one: one[1])
     if least < LEAST_SPACE:
-        return Finding("disk", False, f"only {_size(least)} are free at {place}",
+        return Finding("disk", False, f"only {format_size(least)} are free at {place}",
                        "free some space, or run svcq cleanup")  # fmt: skip
-    return Finding("disk", True, f"{_size(least)} are free at {place}")
+    return Finding("disk", True, f"{format_size(least)} are free at {place}")
+
+
+def _awake(config: Config) -> Finding:
+    """By asking for it. That it cannot be had is no trouble to a machine that never sleeps."""
+    if config.jobs.keep_awake == "never":
+        return Finding("awake", True, "the machine may sleep while jobs run (jobs.keep_awake)")
+    inhibitor, deadline = Inhibitor(), time.monotonic() + _AWAKE_TIME
+    inhibitor.hold("svcq doctor")
+    while inhibitor.state() == "asked" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    held = inhibitor.state() == "held"
+    inhibitor.close()
+    if held:
+        return Finding("awake", True, "the machine can be kept awake while jobs run")
+    why = inhibitor.trouble or "nobody answered"
+    return Finding("awake", True, f"the machine cannot be kept awake while jobs run ({why})")
 
 
 def _existing(path: Path) -> Path:
     return next(one for one in (path, *path.parents) if one.exists())
-
-
-def _size(n: int) -> str:
-    return f"{n / (1 << 30):,.1f} GiB" if n >= 1 << 30 else f"{n >> 20:,} MiB"
 
 
 def _project(project: Project) -> Finding:
@@ -179,7 +175,7 @@ def _project(project: Project) -> Finding:
 # The store
 
 
-def _store(config: Config, check_time: float) -> Iterator[Finding]:
+def _store(config: Config, manager: Manager, check_time: float) -> Iterator[Finding]:
     path = Path(config.store)
     if "://" not in config.store and not path.exists():
         yield Finding("store", True, f"{path} is not there yet: it is made with the first job")
@@ -189,17 +185,20 @@ def _store(config: Config, check_time: float) -> Iterator[Finding]:
         check_file(config.store)
         store = open_store(config)
     except SvcqError as error:
-        yield _problem("store", str(error))
+        yield problem("store", str(error))
         return
     with closing(store):
         yield Finding("store", True, f"{path} opens; its schema is {store.program}")
-        yield from _said_by("integrity", lambda: _integrity(path, check_time))
-        yield from _said_by("clock", lambda: _clock(store))
-        yield from _said_by("workers", lambda: _workers(store, Places(config.home)))
-        yield from _said_by("running", lambda: _running(store, Places(config.home)))
-        yield from _said_by("spool", lambda: _spool(Places(config.home)))
-        yield from _said_by("queues", lambda: _queues(store))
-        yield from _said_by("conditions", lambda: _conditions(store))
+        yield from said_by("integrity", lambda: _integrity(path, check_time))
+        yield from said_by("clock", lambda: _clock(store))
+        yield from said_by("schedules", lambda: _schedules(store))
+        yield from said_by("timers", lambda: examine_handed(store, config, manager))
+        yield from said_by("workers", lambda: _workers(store, Places(config.home)))
+        yield from said_by("crew", lambda: examine_crew(store, Places(config.home), manager))
+        yield from said_by("running", lambda: _running(store, Places(config.home)))
+        yield from said_by("spool", lambda: _spool(Places(config.home)))
+        yield from said_by("queues", lambda: _queues(store))
+        yield from said_by("conditions", lambda: _conditions(store))
 
 
 def _integrity(path: Path, check_time: float) -> Finding:
@@ -239,7 +238,63 @@ def _clock(store: Store) -> Finding:
             f"the newest change in the store is {format_duration(ahead)} ahead of the clock",
             "set the clock right; until then, jobs that wait for a time may start late",
         )  # fmt: skip
-    return Finding("clock", True, "the clock agrees with the store")
+    before = round(os.stat(__file__).st_mtime * SECOND) - now_ms()
+    if before > DAY:
+        says = f"the clock is {format_duration(before)} behind the day on which svcq was put here"
+        return Finding("clock", False, says, "set the clock right")
+    was_set = store.timetable.clock_set()
+    if was_set is not None:
+        at, by = was_set
+        when = f"{moment(at).astimezone():%Y-%m-%d %H:%M}"
+        says = f"the clock agrees with the store; it was set {_way(by)} on {when}"
+        return Finding("clock", True, says)
+    for worker in store.workers():
+        jump = _jump_since(worker)
+        if jump > CLOCK_JUMP or worker.started_at - now_ms() > CLOCK_JUMP:
+            says = f"it was set {_way(jump)} since worker {worker.id} was started"
+            return Finding("clock", False, says, _AFTER_A_JUMP)
+    return Finding("clock", True, "the clock agrees with the store, and with how long workers ran")
+
+
+_AFTER_A_JUMP = "if it is right now, nothing: what waits for a time goes by the clock as it is"
+
+
+def _jump_since(worker: Worker) -> int:
+    """By how much the clock has gone further than time has since a worker of this boot began; below
+    0, it may as well be part of a program that is older than itself."""
+    if worker.host != socket.gethostname() or worker.boot != processes.boot_id():
+        return 0
+    age = processes.process_age(worker.pid)
+    born, _, _ = (worker.born or "").partition("-")
+    if age is None or processes.process_born(worker.pid) != born:
+        return 0
+    return now_ms() - worker.started_at - round(age * SECOND)
+
+
+def _way(by: int) -> str:
+    return f"{'forward' if by > 0 else 'back'} by {format_duration(abs(by))}"
+
+
+def _schedules(store: Store) -> Finding:
+    stands = store.clocks()
+    counted = _counted(stands.schedules, "schedule")
+    if stands.next_due is None:
+        says = f"{counted}, none of which svcq is to fire" if stands.schedules else "there are none"
+        return Finding("schedules", True, says)
+    if not stands.clocks:
+        return Finding("schedules", False, f"{counted}, and no clock runs",
+                       "svcq start, or svcq up")  # fmt: skip
+    behind = now_ms() - stands.next_due
+    if behind > LONG_OVERDUE:
+        says = f"{stands.next_name} should have fired {format_duration(behind)} ago"
+        remedy = "see what it says: in the log of the service, or where svcq up runs"
+        return Finding("schedules", False, f"{says}, though a clock runs", remedy)
+    failing = store.timetable.failing()
+    if failing is not None:
+        says = f"{failing.name} could not queue its job: {failing.last_note}"
+        return Finding("schedules", False, says, f"svcq schedule edit {failing.name}")
+    at = f"{moment(stands.next_nominal or 0).astimezone():%Y-%m-%d %H:%M:%S}"
+    return Finding("schedules", True, f"{counted}; the next is {stands.next_name}, at {at}")
 
 
 def _lives(worker: Worker, places: Places) -> bool:
@@ -248,8 +303,7 @@ def _lives(worker: Worker, places: Places) -> bool:
         return worker.lease_until >= now_ms()
     if worker.host != socket.gethostname():
         return True
-    lock = places.worker_lock(worker.pid, worker.born or "")
-    return worker.boot == processes.boot_id() and processes.lock_is_held(lock)
+    return processes.lock_is_held(places.worker_lock(worker.pid, worker.born or ""))
 
 
 def _workers(store: Store, places: Places) -> Finding:

@@ -4,11 +4,12 @@ What belongs to the caller's terminal, desktop session or agents is left behind:
 things that may be gone when the job runs, or that a job should not reach.
 """
 
-# No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
+from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from svcq.tuples import NamedTuple
 
 _SESSION_NAMES = frozenset(
     [
@@ -68,6 +69,8 @@ _SESSION_NAMES = frozenset(
 )
 _SESSION_PREFIXES = ("TERM_", "SSH_", "GPG_", "XDG_SESSION_", "VTE_", "KITTY_", "KONSOLE_",
                      "ALACRITTY_", "WEZTERM_", "GNOME_TERMINAL_", "ITERM_")  # fmt: skip
+# What a command needs wherever and whenever it runs, and that is no secret.
+_LASTING = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "VIRTUAL_ENV")
 _SECRET_SIGNS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "COOKIE", "PRIVATE")
 
 MASK = "********"
@@ -85,11 +88,16 @@ def capture(environ: Mapping[str, str] = os.environ) -> Captured:
     for name, value in environ.items():
         if _of_session(name):
             continue
-        if _is_text(name + value):
-            variables[name] = value
+        if is_text(text := rescued(value)) and is_text(name):
+            variables[name] = text
         else:
             left_out.append(name)
     return Captured(variables, left_out)
+
+
+def capture_lasting(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Of the caller's environment, what still means something to a schedule months later."""
+    return {name: environ[name] for name in _LASTING if is_text(environ.get(name, "\0"))}
 
 
 def masked(variables: Mapping[str, str]) -> dict[str, str]:
@@ -114,7 +122,17 @@ def _of_session(name: str) -> bool:
     return upper in _SESSION_NAMES or upper.startswith(_SESSION_PREFIXES) or name.startswith("=")
 
 
-def _is_text(value: str) -> bool:
+def rescued(word: str) -> str:
+    """A word of the caller's, as UTF-8 where a locale that knows less could not read it."""
+    if is_text(word):
+        return word
+    try:
+        return os.fsencode(word).decode()
+    except UnicodeError:
+        return word
+
+
+def is_text(value: str) -> bool:
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -27,7 +27,8 @@ from svcq.execute import execute
 from svcq.jobs import Claim, How, Outcome, cancelled, interrupted, timed_out
 from svcq.later import import_all
 from svcq.policy import policy_of
-from svcq.store import Report
+from svcq.store import Declared, Report
+from svcq.tasks import known_tasks
 from svcq.times import format_duration
 from svcq.worker import spool
 from svcq.worker.conditions import Conditions
@@ -94,6 +95,9 @@ class Worker:
             self._client = default_client()
         import_all()
         self._store = self._client.store
+        self._store.declare(
+            {name: Declared(task.words, task.policy) for name, task in known_tasks().items()}
+        )
         self._places = Places(self._client.config.home)
         self._member = Membership(self._store, self._places, self._slots)
         self.id = self._member.id
@@ -150,7 +154,9 @@ class Worker:
 
     def _begin(self, claim: Claim) -> None:
         assert self._client is not None
-        policy = policy_of(self._client.config.jobs, claim.queue_options, claim.options)
+        task = known_tasks().get(claim.task)
+        said = "{}" if task is None else task.policy
+        policy = policy_of(self._client.config.jobs, claim.queue_options, said, claim.options)
         job = _RunningJob(self._client, claim, policy.timeout)
         with self._lock:
             self._running[claim.id] = job

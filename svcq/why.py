@@ -233,14 +233,12 @@ def _conditional(facts: Facts, judged: Callable[[str], Verdict]) -> Cause | None
 
 def _taken_or_not(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
     job = facts.job
-    living = [w for w in facts.workers if lives(w) and w.state == "running"]
-    if job.host is not None:
-        living = [worker for worker in living if worker.host == job.host]
-    slots, used = sum(w.slots for w in living), sum(w.running for w in living)
+    living = _working(facts, lives)
+    full = _busy(living)
+    if full is not None:
+        return full
+    slots, used = _slots(living)
     busy = _counted(len(living), "worker")
-    if used >= slots:
-        all_slots = f"all {slots:,} slots" if slots > 1 else "the only slot"
-        return Cause("busy", f"{all_slots} of {busy} {'is' if slots == 1 else 'are'} in use.")
     # Since when a condition holds, nobody knows: a worker may be about to notice.
     conditional = job.condition is not None or "when" in facts.queue.options
     waited = 0 if conditional else facts.now - (facts.ready_at or facts.now)
@@ -255,6 +253,27 @@ def _taken_or_not(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
     has = "has a free slot" if len(living) == 1 else "have free slots"
     none = "it does not take it" if len(living) == 1 else "none takes it"
     return Cause("not_served", f"{busy} {has}, but {none}; start one that serves {which}.")
+
+
+def _working(facts: Facts, lives: Callable[[Worker], bool]) -> list[Worker]:
+    """The workers that take new jobs where it may run."""
+    host = facts.job.host
+    living = [one for one in facts.workers if lives(one) and one.state == "running"]
+    return [one for one in living if host in (None, one.host)]
+
+
+def _slots(workers: Sequence[Worker]) -> tuple[int, int]:
+    """How many they have, and how many of these are in use."""
+    return sum(one.slots for one in workers), sum(one.running for one in workers)
+
+
+def _busy(workers: Sequence[Worker]) -> Cause | None:
+    slots, used = _slots(workers)
+    if used < slots:
+        return None
+    which = f"all {slots:,} slots" if slots > 1 else "the only slot"
+    verb = "is" if slots == 1 else "are"
+    return Cause("busy", f"{which} of {_counted(len(workers), 'worker')} {verb} in use.")
 
 
 def _line(facts: Facts) -> str:
@@ -273,10 +292,13 @@ def _scheduled(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
     job = facts.job
     at = _ms(job.run_at) or facts.now
     asked = "its task asked for a later time; " if job.snoozes else ""
+    if job.snoozes and job.error:
+        asked = f"it {_first_line(job.error)}; "
     if at > facts.now:
         says = f"{asked}its time is in {_span(at - facts.now)}, at {_clock(job.run_at)}."
         return Cause("time", says, at)
-    return _late(facts, lives, at, "time")
+    late = _late(facts, lives, at, "time")
+    return late._replace(says=f"{asked}{late.says}")
 
 
 def _retrying(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
@@ -299,6 +321,9 @@ def _late(facts: Facts, lives: Callable[[Worker], bool], at: int, word: str) -> 
     if facts.queue.paused:
         name = facts.queue.name
         return Cause("paused", f"{said}, but queue {name} is paused: svcq resume {name}", at)
+    busy = _busy(_working(facts, lives))
+    if busy is not None:
+        return Cause(busy.word, f"{said}, but {busy.says}", at)
     return Cause(word, f"{said}; it starts as soon as its turn comes.", at)
 
 

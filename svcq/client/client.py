@@ -8,9 +8,9 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from svcq.adder import Adder, encode_command, with_directory
+from svcq.adder import Adder, encode_command
 from svcq.config import Config
 from svcq.errors import InvalidInput, NotFound, WaitTimeout, shown
 from svcq.hands import HandWorker
@@ -27,11 +27,14 @@ from svcq.policy import (
     said_fields,
     shown_policy,
 )
+from svcq.scheduling import Scheduling
 from svcq.times import Duration, Moment, moment, now_ms, parse_duration, parse_moment
 
 if TYPE_CHECKING:
     from svcq.changes import Follower
+    from svcq.logs import Log
     from svcq.store import Activity, Added, Queue, QueueStats, Worker
+    from svcq.store.clocks import Standing
     from svcq.why import Why
 
 JobId = int | str | Job
@@ -48,11 +51,25 @@ class Queueable(Protocol):
     ) -> NewJob: ...
 
 
-class Client(Adder, HandWorker):
-    """Queues, watches, steers and, for workers written by hand, runs jobs.
+class Client(Adder, HandWorker, Scheduling):
+    """Queues, schedules, watches, steers and, for workers written by hand, runs jobs.
 
-    One client serves all threads of a process, and goes on working after a fork.
+    One client serves all threads of a process, and goes on working after a fork. Who does not own
+    the store gets one that asks the service instead: at `socket`, or where the variable
+    SVCQ_SOCKET says, or at that of the whole machine where the home is its home.
     """
+
+    remote = False  # whether it asks the service
+
+    def __new__(cls, *_: Any, **where: Any) -> Self:
+        if cls is Client and where.get("config") is None and where.get("store") is None:
+            from svcq.door import find_socket
+
+            if find_socket(where.get("home"), where.get("socket")) is not None:
+                from svcq.client.remote import RemoteClient
+
+                return object.__new__(RemoteClient)  # type: ignore[return-value]
+        return object.__new__(cls)
 
     def __init__(
         self,
@@ -61,10 +78,12 @@ class Client(Adder, HandWorker):
         store: str | os.PathLike[str] | None = None,
         config: Config | None = None,
         clock: Callable[[], int] = now_ms,
+        socket: str | os.PathLike[str] | None = None,
     ) -> None:
+        del socket  # it has been looked at
         Adder.__init__(self, home=home, store=store, config=config, clock=clock)
         HandWorker.__init__(self)
-        self._like: dict[int, tuple[Plan, str, list[Any]]] = {}
+        self._like: dict[int, _Likeness] = {}
 
     def using(self, connection: sqlite3.Connection) -> Client:
         """A client whose `enqueue`, `enqueue_many` and `command` are part of your transaction.
@@ -76,43 +95,49 @@ class Client(Adder, HandWorker):
         twin._connection = connection
         return twin
 
+    def acting_for(self, owner: str | None) -> Client:
+        """A client whose jobs belong to someone else: the service's, when another user asks."""
+        twin = object.__new__(Client)
+        twin.__dict__.update(self.__dict__)
+        twin._owner = owner
+        # What others see may be hidden from us; whoever runs the job will find out.
+        twin._sees_directories = owner == self._owner
+        return twin
+
     # Queueing
 
     def enqueue(self, task: Queueable, /, *args: Any, **kwargs: Any) -> Job:
         """Queue a call of a task. When this returns, the job is on the disk."""
         plan = self._plan(task)
         new = task.new_job(plan, self.config.jobs.max_payload, args, kwargs)
-        return self._add(new, _as_json_has_it(args, kwargs))
+        (added,) = self.add((new,))
+        like = self._like.get(id(plan))
+        return (like and like.another(added, args, kwargs)) or self.as_job(added, new)
 
     def enqueue_many(self, task: Queueable, calls: Sequence[Mapping[str, Any]], /) -> list[int]:
         """Queue many calls by named arguments, all or none, in one transaction; their ids."""
         plan = self._plan(task)
         limit = self.config.jobs.max_payload
         jobs = [task.new_job(plan, limit, (), _named(call, task)) for call in calls]
-        return [added.id for added in self.store.enqueue(jobs, self._connection)]
+        return [added.id for added in self.add(jobs)]
 
     def command(self, command: Sequence[str] | str, **options: Any) -> Job:
         """Queue a command: a list of words, or a line for the shell. See svcq.Options."""
-        return self._add(self.new_command(command, **options))
+        new = self.new_command(command, **options)
+        (added,) = self.add((new,))
+        return self.as_job(added, new)
 
     def _plan(self, task: Queueable) -> Plan:
         if not hasattr(task, "plan"):
             raise InvalidInput(f"{task!r} is not a task: put @svcq.task above its definition.")
         return task.plan(self.config.queue, self._owner)
 
-    def _add(self, new: NewJob, call: _Call | None = None) -> Job:
-        (added,) = self.store.enqueue([new], self._connection)
+    def as_job(self, added: Added, new: NewJob) -> Job:
+        """The new job as a look at the store would show it, without the look."""
         if not added.created:
             return self.store.get(added.id, self._connection)
-        return self._as_job(added, new, call)
-
-    def _as_job(self, added: Added, new: NewJob, call: _Call | None) -> Job:
-        """The new job as a look at the store would show it, without the look."""
         plan = new.plan
-        args, kwargs = call or (json.loads(new.args) if new.args else ([], {}))
-        like = self._like.get(id(plan)) if call is not None else None
-        if like is not None and like[0] is plan and like[1] == added.queue_options:
-            return self._another(added, like[2], args, kwargs)
+        args, kwargs = json.loads(new.args) if new.args else ([], {})
         policy = policy_of(self.config.jobs, added.queue_options, plan.policy)
         run_at = added.at + plan.delay_ms if plan.delay_ms else plan.run_at
         job = Job(
@@ -139,21 +164,11 @@ class Client(Adder, HandWorker):
             unique_key=plan.unique_key,
             after=tuple(sorted({*plan.after, *plan.after_any})),
         )
-        if call is not None and not plan.delay_ms and plan.expires_ms is None:
+        if new.task and plan.usual:
             if len(self._like) > 100:
                 self._like.clear()
-            self._like[id(plan)] = plan, added.queue_options, list(job)
+            self._like[id(plan)] = _Likeness(plan, added.queue_options, job)
         return job
-
-    def _another(
-        self, added: Added, like: list[Any], args: list[Any], kwargs: dict[str, Any]
-    ) -> Job:
-        """A task is queued many times by one plan: most of the job is then the same."""
-        values = like.copy()
-        values[_ID], values[_STATE], values[_CREATED] = added.id, added.state, moment(added.at)
-        values[_ARGS], values[_KWARGS] = args, kwargs
-        values[_OPTIONS] = dict(values[_OPTIONS])
-        return Job._make(values)
 
     # Watching
 
@@ -206,6 +221,13 @@ class Client(Adder, HandWorker):
                 )
             wait_for_write(self.store, mark, min(left, 60))
 
+    def output(self, job: JobId, run: int) -> Log:
+        """What a run of a job has written, to be read also while it is."""
+        from svcq.logs import Log, log_file
+
+        number = check_int(run, "run", 0, 1 << 31)
+        return Log(log_file(self.config.home, self._id(job), number))
+
     def counts(self, queue: str | None = None) -> dict[str, int]:
         """How many jobs are in each state."""
         return self.store.counts(_text(queue, "queue"))
@@ -221,6 +243,10 @@ class Client(Adder, HandWorker):
         after = check_int(after, "cursor", 0, 1 << 62)
         return self.store.changes(after, check_int(limit, "limit", 1, 100_000))
 
+    def mark(self) -> tuple[int, int]:
+        """A cheap look at whether anything has happened: differs from the last one if so."""
+        return self.store.write_mark()
+
     def follow(self, after: int | None = None) -> Follower:
         """Changes as they come, from a cursor or from now on."""
         from svcq.changes import Follower
@@ -231,6 +257,10 @@ class Client(Adder, HandWorker):
 
     def workers(self, *, ended: bool = False) -> list[Worker]:
         return self.store.workers(ended=ended)
+
+    def clock(self) -> Standing:
+        """Who fires schedules, and what comes next."""
+        return self.store.clocks()
 
     def stop_worker(self, worker: int, *, now: bool = False) -> None:
         """Let a worker finish what it holds and end; `now` gives back what it runs."""
@@ -281,7 +311,7 @@ class Client(Adder, HandWorker):
         job_id = self._id(job)
         said = read_options(options)
         if said.cwd is not None:
-            said = with_directory(said)
+            said = self._in_directory(said)
         plan = make_plan(said, default_queue=self.config.queue, owner=self._owner)
         fields = set(said_fields(said))
         text = None
@@ -346,7 +376,7 @@ class Client(Adder, HandWorker):
             return job.id
         if isinstance(job, str):
             if not job.isdecimal():
-                return self.store.find_named(_name(job))
+                return self.store.find_named(check_found(job))
             # Python reads no more digits than this at once, and no id has as many.
             job = int(job) if len(job) < 20 else job
         return check_int(job, "job id", 1, 1 << 62)
@@ -386,18 +416,36 @@ class Client(Adder, HandWorker):
         return self.store.list(wanted)
 
 
-_Call = tuple[list[Any], dict[str, Any]]
-_ID, _STATE, _CREATED, _ARGS, _KWARGS, _OPTIONS = map(
-    Job._fields.index, ("id", "state", "created_at", "args", "kwargs", "options")
+_ID, _CREATED, _ARGS, _KWARGS, _OPTIONS = map(
+    Job._fields.index, ("id", "created_at", "args", "kwargs", "options")
 )
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def _as_json_has_it(args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Call | None:
-    """The arguments as they come back from JSON; None where only JSON can tell (tuples, keys)."""
-    if _PLAIN.issuperset(map(type, args)) and _PLAIN.issuperset(map(type, kwargs.values())):
-        return list(args), dict(kwargs)
-    return None
+class _Likeness:
+    """A usual call as a job. Others by the same plan differ from it in little, and are made so."""
+
+    def __init__(self, plan: Plan, queue_options: str, job: Job) -> None:
+        self._plan = plan  # kept, so that its id stays its own
+        self._queue_options = queue_options
+        self._values = list(job)
+
+    def another(self, added: Added, args: Sequence[Any], kwargs: dict[str, Any]) -> Job | None:
+        """None where its queue says something else by now, or only JSON can tell what becomes of
+        the arguments (tuples, keys)."""
+        if not (
+            added.queue_options == self._queue_options
+            and _PLAIN.issuperset(map(type, kwargs.values()))
+            and (not args or _PLAIN.issuperset(map(type, args)))
+        ):
+            return None
+        values = self._values.copy()
+        values[_ID] = added.id
+        values[_CREATED] = moment(added.at)
+        values[_ARGS] = [*args]
+        values[_KWARGS] = kwargs
+        values[_OPTIONS] = values[_OPTIONS].copy()
+        return Job._make(values)
 
 
 _default: Client | None = None
@@ -434,7 +482,8 @@ def _named(call: Mapping[str, Any], task: Queueable) -> dict[str, Any]:
     return dict(call)
 
 
-def _name(name: str) -> str:
+def check_found(name: str) -> str:
+    """The name of a job that may be there."""
     try:
         return clean_text(name, "name")
     except InvalidInput as error:  # it cannot be the name of a job, so no job has it
@@ -446,9 +495,10 @@ def _text(value: str | None, what: str) -> str | None:
 
 
 def _states(state: State | str | Collection[State | str]) -> list[State]:
-    given = [state] if isinstance(state, str) else list(state)
-    try:
-        return [State(one) for one in given]
-    except ValueError:
-        unknown = next(one for one in given if one not in set(State))
-        raise InvalidInput(f"There is no state {unknown!r}: use {', '.join(State)}.") from None
+    several = isinstance(state, Collection) and not isinstance(state, str | Mapping)
+    given: Collection[Any] = state if several else [state]
+    known = list(State)
+    unknown = [one for one in given if one not in known]
+    if unknown:
+        raise InvalidInput(f"There is no state {shown(unknown[0])}: use {', '.join(State)}.")
+    return [State(one) for one in given]
