@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
 
 from svcq.errors import InvalidArguments
+from svcq.host import processes
 from svcq.jobs import Claim, Outcome, cancelled, completed, failed, rejected, snoozed
-from svcq.logs import drop_middle, log_file, tail
+from svcq.logs import drop_middle, full_disk, log_file, tail
 from svcq.policy import Policy, encode_json
 from svcq.worker.runners import Limits
 
@@ -17,34 +19,40 @@ from svcq.worker.runners import Limits
 class Call:
     """One run of a task."""
 
-    def __init__(self, claim: Claim, policy: Policy, marker: str) -> None:
+    def __init__(self, claim: Claim, marker: str, policy: Policy) -> None:
         self.claim = claim
-        self.policy = policy
         self.marker = marker
+        self.policy = policy  # laid anew when a runner tells what the task says of itself
         self.key = f"{claim.id}.{claim.run}"
         self.claimed = time.monotonic()
         self.began: float | None = None
         self.ending: Outcome | None = None  # what it will be when its runner is killed
         self.asked_at: float | None = None  # when it was asked to end
 
-    def limits(self, *, is_async: bool) -> Limits:
-        """What its runner must have been started with, or must have for it alone."""
-        memory = self.policy.memory if is_async else None  # a function has its runner for itself
-        return Limits(self.policy.nice, self.policy.cpus, memory)
+    def limits(self) -> Limits:
+        """What its runner must have been started with."""
+        return Limits(self.policy.nice, self.policy.cpus, self.policy.memory)
 
     def item(self, home: Path) -> list[Any]:
         """It as a runner is told."""
         claim = self.claim
         log = str(log_file(home, claim.id, claim.run))
         return [self.key, claim.task, claim.args, claim.failures + 1, log, self.marker, claim.id,
-                claim.run]  # fmt: skip
+                claim.run, self.policy.grace / 1000, processes.brand_of(self.marker)]  # fmt: skip
 
     def too_much_output(self, home: Path) -> str | None:
         """Why it must end, if it wrote too much and may not; else its log is kept short."""
         limit = self.policy.max_output
         if limit is None:
             return None
-        size = drop_middle(log_file(home, self.claim.id, self.claim.run), limit)
+        try:
+            log = os.open(log_file(home, self.claim.id, self.claim.run), os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return None  # it has written nothing, or its log was deleted
+        try:
+            size = drop_middle(log, limit)
+        finally:
+            os.close(log)
         over = size > limit and self.policy.when_over == "end"
         return f"wrote {size:,} bytes of output, over its {limit:,}" if over else None
 
@@ -53,7 +61,8 @@ def outcome_of(
     home: Path, call: Call, how: str, result: Any, error: Any, delay_ms: Any, wrote: bool
 ) -> Outcome:
     """A runner's words as an outcome; text is cleaned, since a task can say anything."""
-    end = tail(log_file(home, call.claim.id, call.claim.run)) if wrote else None
+    log = log_file(home, call.claim.id, call.claim.run)
+    end = tail(log) if wrote else None
     text = clean(error)
     match how:
         case "completed":
@@ -61,10 +70,12 @@ def outcome_of(
         case "rejected":
             return rejected(text, tail=end)
         case "snoozed":
-            return snoozed(delay_ms or 0, tail=end)
+            return snoozed(delay_ms or 0, error=None if error is None else text, tail=end)
         case "cancelled":
             return cancelled(tail=end)
         case _:
+            disk = full_disk(log)
+            text = f"{text}; {disk}" if disk else text
             return failed(text, delay_ms=delay_ms, tail=end)
 
 

@@ -7,6 +7,7 @@ happens to the worker, and costs nothing.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -24,17 +25,24 @@ from svcq.jobs import (
     failed,
     interrupted,
     rejected,
+    snoozed,
     timed_out,
 )
-from svcq.logs import drop_middle, log_file, open_log, read_start, tail
+from svcq.logs import full_disk, log_file, read_start
 from svcq.policy import Policy, encode_json
 from svcq.times import format_duration
+from svcq.worker.nursery import NOWHERE, OUT_OF_MEMORY, Nursery
+from svcq.worker.output import Output
 from svcq.worker.places import Seat, Seats
 from svcq.worker.terminal import Terminal
 from svcq.worker.trees import Tree
 
 LOOK = 1.0  # seconds between looks at progress, output and memory
 FIRST_LOOK = 0.05  # those who end before it cost nothing that only the long ones need
+TRY_AGAIN = 10_000  # milliseconds after which a full disk may have room again
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # itself, or what a shell has run last
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+PUT_BACK = 32 << 20  # bytes of a deleted log that are written anew at each look
 
 Told = Callable[[float, str | None], None]
 
@@ -46,6 +54,7 @@ class CommandRun:
         policy: Policy,
         home: Path,
         seats: Seats,
+        nursery: Nursery,
         marker: str,
         env: Mapping[str, str],
         max_payload: int,
@@ -56,8 +65,13 @@ class CommandRun:
         self._policy = policy
         self._seats = seats
         self._seat = Seat("")  # taken when it begins
+        self._nursery = nursery
+        self._place = NOWHERE
         self._log: Path = log_file(home, claim.id, claim.run)
+        self._output: Output | None = None
+        self._full_disk: str | None = None
         self._marker = marker
+        self._brand = processes.brand_of(marker)
         self._env = env
         self._max_payload = max_payload
         self._on_progress = on_progress
@@ -68,6 +82,7 @@ class CommandRun:
         self._child: processes.Child | None = None
         self._tree = Tree(marker, None, None)
         self._paused = False
+        self._kernel_limits = False  # its memory
         self._clock = asyncio.get_running_loop().time
         self._counted = 0.0
         self._left: float | None = None if policy.timeout is None else policy.timeout / 1000
@@ -92,6 +107,11 @@ class CommandRun:
             self._paused = False
             self._tree.signal(signal.SIGCONT)
 
+    @property
+    def keep_awake(self) -> str:
+        """Whether the machine is to stay awake for it; not while it stands still."""
+        return "never" if self._paused else self._policy.keep_awake
+
     def _end_with(self, outcome: Outcome) -> None:
         if self._ending is None:
             self._ending = outcome
@@ -109,8 +129,12 @@ class CommandRun:
             return await self._start_and_live()
         finally:
             self._seats.give_back(self._seat)
+            self._nursery.give_back(self._place)
+            if self._output is not None:
+                self._output.close()
 
     async def _start_and_live(self) -> Outcome:
+        await self._nursery.free()
         try:
             terminal = self._start()
         except OSError as error:
@@ -128,6 +152,9 @@ class CommandRun:
     async def _live(self) -> Outcome:
         assert self._child is not None
         ended = self._child.ended
+        if self._policy.memory is not None:
+            pen = await self._place.settled()
+            self._kernel_limits = pen is not None and pen.limit_memory(self._policy.memory)
         await self._watch(ended)
         if ended.done():
             # It was faster than whoever wanted it to end.
@@ -135,14 +162,24 @@ class CommandRun:
         else:
             await self._end_tree(self._policy.grace / 1000)
         exit_ = await ended
-        if exit_.code not in self._policy.success or processes.lock_is_held(self._seat.lock):
+        if exit_.code not in self._policy.success or self._someone_is_left():
             # It may have left processes behind; a job ends with all of its tree.
             await self._end_tree(self._policy.grace / 1000)
         self._look()
+        await self._put_log_back()
         return self._outcome(exit_)
+
+    def _someone_is_left(self) -> bool:
+        """Signs that cost little: the lock that all inherit, the pen, and orphans of ours."""
+        return (
+            processes.lock_is_held(self._seat.lock)
+            or self._place.someone_is_left()
+            or processes.left_behind(self._brand)
+        )
 
     async def _end_tree(self, grace: float) -> None:
         """Until it is gone, however long that takes: until then the job counts as running."""
+        self._tree.pen = await self._place.settled()
         while left := await self._tree.end(grace):
             pids = ", ".join(str(one.pid) for one in left)
             self._say(f"Job {self.claim.id} is to end, but processes {pids} cannot be killed.")
@@ -157,23 +194,26 @@ class CommandRun:
             if lock is None:
                 raise BlockingIOError(11, "the run's lock is held by an earlier process of it")
             ours.callback(os.close, lock)  # from here on its processes alone hold it
-            output = open_log(self._log)
-            ours.callback(os.close, output)
+            output = Output(self._log)
+            undo.callback(output.close)
             if self._policy.tty:
-                terminal = Terminal(output)
+                terminal = Terminal(output.descriptor)
                 undo.callback(terminal.close)
             command = json.loads(self.claim.command or "null")
             self._child = processes.start_child(
                 processes.shell(command) if isinstance(command, str) else command,
                 cwd=self.claim.cwd,
                 env=self._environment(),
-                output=output if terminal is None else terminal.inner,
+                output=output.descriptor if terminal is None else terminal.inner,
                 terminal=terminal is not None,
                 inherit=(lock,),
                 nice=self._policy.nice,
                 cpus=self._policy.cpus,
+                brand=self._brand,
             )
             undo.pop_all()
+            self._output = output
+        self._place = self._nursery.born()
         if terminal is not None:
             terminal.begin()
         self._tree = Tree(self._marker, self._child.pid, self._seat.lock)
@@ -207,6 +247,7 @@ class CommandRun:
                 self._has_come_to_stay()
             look = LOOK
             self._look()
+            self._look_at_log()
 
     def _has_come_to_stay(self) -> None:
         assert self._child is not None
@@ -233,7 +274,7 @@ class CommandRun:
         policy = self._policy
         if policy.max_output is not None:
             self._limit_output(policy.max_output)
-        if policy.memory is not None and self._ending is None:
+        if policy.memory is not None and self._ending is None and not self._kernel_limits:
             used = processes.resident_bytes(self._tree.look())
             if used > policy.memory:
                 self._end_with(
@@ -253,8 +294,25 @@ class CommandRun:
         if 0 <= percent <= 100:
             self._on_progress(percent / 100, note.replace("\0", "") or None)
 
+    def _look_at_log(self) -> None:
+        assert self._output is not None
+        self._full_disk = full_disk(self._log) or self._full_disk
+        with suppress(OSError):  # there will be another look, and a last one
+            if self._output.deleted:
+                self._output.put_back(PUT_BACK)
+
+    async def _put_log_back(self) -> None:
+        """Whoever deleted it must not have what was written to it after that, too."""
+        assert self._output is not None
+        if self._output.deleted:
+            try:
+                await asyncio.to_thread(self._output.put_back)
+            except OSError as error:
+                self._say(f"The log of job {self.claim.id} was deleted while it ran ({error}).")
+
     def _limit_output(self, limit: int) -> None:
-        size = drop_middle(self._log, limit)
+        assert self._output is not None
+        size = self._output.limit(limit)
         if size > limit and self._policy.when_over == "end":
             self._end_with(failed(f"wrote {size:,} bytes of output, over its {limit:,}"))
 
@@ -263,7 +321,7 @@ class CommandRun:
     def _outcome(self, exit_: processes.Exit) -> Outcome:
         policy, code = self._policy, exit_.code
         used = {"cpu_ms": exit_.cpu_ms, "peak_bytes": exit_.peak_bytes}
-        end = tail(self._log)
+        end = self._output.tail() if self._output is not None else None
         if self._ending is not None:
             return _replaced(self._ending, exit_code=code, tail=end, **used)
         if code in policy.success:
@@ -275,9 +333,18 @@ class CommandRun:
                 outcome = completed(result, exit_code=code, tail=end)
             return _replaced(outcome, **used)
         said = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        if code in KILLED and self._place.killed_for_memory():
+            said = f"{said}; {self._too_much_memory()}"
         if code in policy.reject or (policy.retry_on and code not in policy.retry_on):
             return _replaced(rejected(said, exit_code=code, tail=end), **used)
+        if disk := full_disk(self._log) or self._full_disk:
+            said = f"{said}; {disk}"
         return _replaced(failed(said, exit_code=code, tail=end), **used)
+
+    def _too_much_memory(self) -> str:
+        if self._kernel_limits and self._policy.memory is not None:
+            return f"it needed more than its {self._policy.memory >> 20:,} MiB of memory"
+        return OUT_OF_MEMORY
 
     def _result(self) -> str | None:
         data = read_start(self._seat.result, self._max_payload + 1)
@@ -299,6 +366,10 @@ class CommandRun:
         command = json.loads(self.claim.command or "null")
         program = command if isinstance(command, str) else command[0]
         cwd, where = self.claim.cwd, error.filename
+        if error.errno in NO_ROOM:
+            # It has not run, and it is no fault of its own.
+            disk = full_disk(self._log) or f"the disk has no room for {where}: free some space"
+            return snoozed(TRY_AGAIN, error=f"could not start: {disk}")
         if cwd is not None and where == cwd:
             return failed(f"could not start: its directory {cwd!r} is gone or closed to it")
         if where in (program, processes.shell("")[0]):

@@ -8,29 +8,29 @@ in the same turn.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from svcq.config import Config, Project
-from svcq.errors import StoreError, SvcqError
+from svcq.errors import SvcqError
 from svcq.host import processes
-from svcq.jobs import Claim, Outcome, cancelled, failed, interrupted, snoozed
+from svcq.jobs import Claim, Outcome, cancelled, failed, snoozed
 from svcq.later import import_all
 from svcq.policy import policy_of
-from svcq.store import Orders, Report, Store, open_store
-from svcq.worker import spool
+from svcq.store import Declared, Orders, Report, Store, open_store
 from svcq.worker.ahead import Ahead
+from svcq.worker.awake import keep_awake
 from svcq.worker.command import CommandRun
 from svcq.worker.conditions import Conditions
 from svcq.worker.membership import Membership
-from svcq.worker.neighbours import look_after
+from svcq.worker.neighbours import has_keeper, look_after
 from svcq.worker.places import Places, marker_of, runners_marker
-from svcq.worker.tasks import Call, TaskPool
+from svcq.worker.talk import Said, Talk
+from svcq.worker.tasks import TaskPool
 
 LOOK = 1.0  # seconds between looks at a store that nobody rang for
 PACE = 0.005  # seconds between turns while short commands run that were claimed ahead
@@ -47,24 +47,6 @@ class Settings(NamedTuple):
     kept: bool = False  # by a service: it ends some time after that has gone
 
 
-class _Said(NamedTuple):
-    """What one turn has for the store."""
-
-    reports: list[Report]
-    told: list[tuple[Claim, float, str | None]]
-    known: set[tuple[int, int]]
-    free: int
-    ahead: Mapping[str, int]  # by kind: how many short ones could be taken beyond the free slots
-
-
-class _Heard(NamedTuple):
-    """What the store answers."""
-
-    claims: list[Claim]
-    environments: Mapping[int, Mapping[str, str]]
-    orders: Orders
-
-
 class Worker:
     def __init__(self, config: Config, settings: Settings) -> None:
         self._config = config
@@ -75,9 +57,9 @@ class Worker:
         self._running: dict[int, CommandRun] = {}
         self._ahead = Ahead(settings.slots, self._return_ahead)
         self._reports: list[Report] = []
-        self._kept: list[Report] = []  # what neither store nor disk would take; the thread's own
         self._pools: list[TaskPool] = []
         self._told: dict[int, tuple[Claim, float, str | None]] = {}
+        self._declared: dict[str, Declared] = {}  # of tasks: what the store has yet to hear
         self._seen: set[asyncio.Future[None]] = set()
         self._wake = asyncio.Event()
         self._draining = False
@@ -85,10 +67,7 @@ class Worker:
         self._telling = False
         self._thread = ThreadPoolExecutor(1, "store")
         self._conditions = Conditions()
-        self._mark: tuple[int, int] | None = None
-        self._due: int | None = None
-        self._own_environment = dict(os.environ)
-        self._doubtful = False  # a fault may have hidden from us what we hold
+        self._own_environment: Mapping[str, str] = {}
 
     async def run(self) -> None:
         """Work until drained."""
@@ -101,6 +80,7 @@ class Worker:
         try:
             keeper = self.drain if self._settings.kept else None
             self._keep(look_after(self._store, self._places, self.id, self._settings.say, keeper))
+            self._keep(keep_awake(self._wishes, self._member.awake_note, self._settings.say))
             await self._warm()
             while not self._done():
                 await self._turn()
@@ -108,7 +88,7 @@ class Worker:
                     await self._sleep()
         finally:
             loop.remove_reader(self._member.bell.fileno())
-            self._leave()
+            await self._leave()
 
     async def _warm(self) -> None:
         """A worker imports all it needs before its first claim."""
@@ -123,6 +103,8 @@ class Worker:
 
     def drain(self) -> None:
         """Take nothing new, finish what runs, then end."""
+        if self._draining:
+            return  # it is told at every turn, and would never sleep
         self._draining = True
         self._return_ahead()
         self._wake.set()
@@ -139,50 +121,67 @@ class Worker:
             pool.interrupt(reason)
 
     def _done(self) -> bool:
-        return self._draining and not (self._held() or self._reports or self._kept)
+        return self._draining and not (self._held() or self._reports or self._talk.kept)
 
     def _held(self) -> int:
         return len(self._running) + len(self._ahead) + sum(map(len, self._pools))
+
+    def _wishes(self) -> set[str]:
+        """What the jobs that run say of sleep."""
+        said = {run.keep_awake for run in self._running.values()}
+        return said.union(*(pool.keep_awake() for pool in self._pools))
 
     # Coming and going
 
     def _join(self) -> None:
         slots, projects = self._settings.slots, self._settings.projects
-        self._member = Membership(self._store, self._places, slots, kept=self._settings.kept)
+        self._member = Membership(
+            self._store, self._places, slots, kept=self._settings.kept, pens=True
+        )
         self.id = self._member.id
+        if self._settings.kept and not has_keeper(self._places):
+            self.drain()  # the service was stopped while we came up, and nobody else would tell us
+        self._own_environment = dict(os.environ)
         kinds = ("command", "task") if projects else ("command",)
-        self._claimer = self._member.claimer(self._settings.queues, kinds, self._conditions)
+        claimer = self._member.claimer(self._settings.queues, kinds, self._conditions)
+        self._talk = Talk(
+            self._store, self._places.spool, claimer, self._conditions, self._condition_holds
+        )
         self._pools = [
             TaskPool(
                 project, self._config.home,
                 {**os.environ, "SVCQ_HOME": str(self._config.home)}, self._member.lock,
-                runners_marker(self._store_id, self.id),
-                self._config.jobs.max_payload, self._settings.slots, self._ended, self._progress,
-                self._settings.say,
+                runners_marker(self._store_id, self.id), self._member.nursery,
+                self._config.jobs, self._settings.slots, self._ended, self._progress,
+                self._hear_declared, self._settings.say,
             )
             for project in self._settings.projects
         ]  # fmt: skip
 
-    def _leave(self) -> None:
-        for pool in self._pools:
-            pool.close()
-        self._member.leave(holds_jobs=bool(self._held() or self._reports or self._kept))
+    async def _leave(self) -> None:
+        await asyncio.gather(*(pool.close() for pool in self._pools))
+        self._member.leave(holds_jobs=bool(self._held() or self._reports or self._talk.kept))
         self._thread.shutdown()
         self._store.close()
 
     # One turn
 
     async def _turn(self) -> None:
-        known = self._known() if self._doubtful else set()
-        said = _Said(self._reports, list(self._told.values()), known, *self._room())
+        known = self._known() if self._talk.doubtful else set()
+        said = Said(
+            self._reports, list(self._told.values()), dict(self._declared), known, *self._room()
+        )
         self._reports, self._told = [], {}
         loop = asyncio.get_running_loop()
         try:
-            heard = await loop.run_in_executor(self._thread, self._speak, said)
+            heard = await loop.run_in_executor(self._thread, self._talk.speak, said)
         except (SvcqError, OSError) as error:
-            self._doubtful = True
+            self._talk.doubtful = True
             self._settings.say(str(error))
             return
+        for name in heard.declared:
+            if self._declared[name] == said.declared[name]:
+                del self._declared[name]
         self._obey(heard.orders)
         for claim in heard.claims:
             self._take(claim, heard.environments)
@@ -223,70 +222,15 @@ class Worker:
         busy = len(self._running) + sum(pool.busy() for pool in self._pools)
         return self._settings.slots - busy
 
-    def _speak(self, said: _Said) -> _Heard:
-        """All that this turn has to say to the store, and to ask of it."""
-        store = self._store
-        with suppress(StoreError):  # progress is worth a try, and no more
-            for claim, fraction, note in said.told:
-                store.progress(claim, fraction, note)
-        if said.reports or self._kept:
-            self._report(said.reports)
-        spool.deliver(self._places.spool, store)
-        if self._doubtful:
-            self._give_back_unknown(said)
-        orders = store.orders(self.id)
-        self._mark = store.write_mark()
-        claims: list[Claim] = []
-        if orders.state == "running":
-            claims = self._claim(said.free, said.ahead)
-        self._due = store.next_due() if len(claims) < said.free else None
-        wanted = {claim.env for claim in claims if claim.env is not None}
-        kept = {env: store.environment(env) for env in wanted}
-        environments = {env: json.loads(text) for env, text in kept.items() if text is not None}
-        return _Heard(claims, environments, orders)
-
-    def _claim(self, free: int, ahead: Mapping[str, int]) -> list[Claim]:
-        self._conditions.forget()
-        claims = self._store.claim(self._claimer, free) if free > 0 else []
-        self._conditions.look(self._condition_holds)
-        if len(claims) < free:
-            return claims
-        for kind, room in ahead.items():
-            if room > 0:
-                claims += self._store.claim(self._claimer._replace(kinds=(kind,)), room)
-        return claims
-
-    def _give_back_unknown(self, said: _Said) -> None:
-        """What the store says we hold, and we do not know of: a fault came between the two."""
-        known = said.known | {(report.job, report.run) for report in said.reports}
-        unknown = [held for held in self._store.runs_of(self.id) if held not in known]
-        outcome = interrupted("it was claimed, but a fault of the store kept it from starting")
-        self._store.finish([Report(job, run, self.id, outcome) for job, run in unknown])
-        self._doubtful = False
-
-    def _report(self, reports: Sequence[Report]) -> None:
-        """Write outcomes; where the store cannot take them, keep them on the disk, or in memory."""
-        reports = [*self._kept, *reports]
-        try:
-            self._store.finish(reports)
-            self._kept = []
-        except StoreError:
-            try:
-                spool.save(self._places.spool, reports)
-                self._kept = []
-            except OSError:
-                self._kept = reports
-            raise
-
     def _take(self, claim: Claim, environments: Mapping[int, Mapping[str, str]]) -> None:
-        policy = policy_of(self._config.jobs, claim.queue_options, claim.options)
         marker = marker_of(self._store_id, claim.id, claim.run)
         if claim.task:
-            self._pool_for(claim.task).begin(Call(claim, policy, marker))
+            self._pool_for(claim.task).begin(claim, marker)
             return
+        policy = policy_of(self._config.jobs, claim.queue_options, claim.options)
         base = environments.get(claim.env or 0, self._own_environment)
         run = CommandRun(
-            claim, policy, self._config.home, self._member.seats, marker,
+            claim, policy, self._config.home, self._member.seats, self._member.nursery, marker,
             {**base, "SVCQ_HOME": self._config.directory}, self._config.jobs.max_payload,
             lambda fraction, note: self._progress(claim, fraction, note), self._settings.say,
         )  # fmt: skip
@@ -340,6 +284,10 @@ class Worker:
         self._reports.append(Report.of(claim, outcome))
         self._wake.set()
 
+    def _hear_declared(self, tasks: Mapping[str, Declared]) -> None:
+        self._declared.update(tasks)
+        self._wake.set()
+
     def _progress(self, claim: Claim, fraction: float, note: str | None) -> None:
         self._told[claim.id] = (claim, fraction, note)
         if not self._telling:
@@ -367,7 +315,7 @@ class Worker:
             try:
                 await asyncio.wait_for(self._wake.wait(), self._patience())
             except TimeoutError:
-                if await loop.run_in_executor(self._thread, self._news):
+                if await loop.run_in_executor(self._thread, self._talk.news):
                     break
         if len(self._ahead) > self._settings.slots:
             # There is enough to do meanwhile: one turn for many ends costs as much as for one.
@@ -375,23 +323,13 @@ class Worker:
         self._wake.clear()
 
     def _patience(self) -> float:
-        if self._due is None or self._draining:
-            return LOOK
-        return min(max((self._due - self._store.engine.clock()) / 1000, 0), LOOK)
-
-    def _news(self) -> bool:
-        """Whether something is due, or a writer that could not ring has written."""
-        self._conditions.look(self._condition_holds)
-        with suppress(SvcqError):
-            self._due = self._store.next_due()
-            late = self._due is not None and self._due <= self._store.engine.clock()
-            return self._doubtful or late or self._store.write_mark() != self._mark
-        return True
+        return LOOK if self._draining else min(self._talk.quiet(), LOOK)
 
 
 def run_worker(config: Config, settings: Settings) -> None:
     """Run one worker in this process until it is drained or told to end."""
     processes.ignore_for_ourselves_alone()
+    processes.adopt_orphans()
 
     async def main() -> None:
         await Worker(config, settings).run()

@@ -15,13 +15,18 @@ from svcq.host import processes
 from svcq.host.bell import Bell
 from svcq.store import Claimer, Store, WorkerInfo
 from svcq.version import __version__
+from svcq.worker.nursery import Nursery
 from svcq.worker.places import Places
 
 _numbers = itertools.count(1)
 
 
 class Membership:
-    def __init__(self, store: Store, places: Places, slots: int, *, kept: bool = False) -> None:
+    """`pens`: it runs commands, and may divide the cgroup it was given, if any."""
+
+    def __init__(
+        self, store: Store, places: Places, slots: int, *, kept: bool = False, pens: bool = False
+    ) -> None:
         places.prepare()
         self._store = store
         self._host = socket.gethostname()
@@ -33,6 +38,11 @@ class Membership:
         if kept and self.lock is not None:
             os.write(self.lock, b"kept")  # by the service, which looks for this
         self.seats = places.seats(pid, born)
+        self.awake_note = places.awake_note(pid, born)
+        own = processes.Pens.given() if pens else None
+        if own is not None:
+            self.seats.note_pens(own)
+        self.nursery = Nursery(own)
         self.id = store.register(
             WorkerInfo(self._host, pid, processes.boot_id(), born, slots, __version__)
         )
@@ -57,6 +67,7 @@ class Membership:
             return
         with suppress(SvcqError):
             self._store.leave(self.id)
+        self.nursery.close()
         self.seats.remove()
         if self.lock is not None:
             os.close(self.lock)

@@ -16,6 +16,12 @@ LOOK = 0.5  # seconds: the jobs of a dead worker wait for it
 ORPHANED = 30.0  # seconds without a service after which its worker takes nothing new
 
 
+def has_keeper(places: Places) -> bool:
+    """Whether a service lives here, or someone who sees a job through, so that workers go on."""
+    locks = [places.service_lock, *places.attendants.glob("*.lock")]
+    return any(map(processes.lock_is_held, locks))
+
+
 async def look_after(
     store: Store,
     places: Places,
@@ -27,9 +33,11 @@ async def look_after(
     a service keeps, when that has been gone for a while: nobody would look after it any more."""
     last_kept = time.monotonic()
     while True:
+        processes.killed_for_memory_lately()  # to know how many there were before
         await asyncio.sleep(LOOK)
+        processes.bury_orphans()
         if orphaned is not None:
-            if processes.lock_is_held(places.service_lock):
+            if has_keeper(places):
                 last_kept = time.monotonic()
             elif time.monotonic() - last_kept > ORPHANED:
                 say(f"The service has been gone for {ORPHANED:g} s: no new jobs.")

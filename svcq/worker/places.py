@@ -6,10 +6,17 @@ import glob
 import itertools
 import os
 import shutil
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from svcq import host
+from svcq.host import processes
+
+if TYPE_CHECKING:
+    from svcq.store import Worker
 
 
 class Places(NamedTuple):
@@ -28,9 +35,18 @@ class Places(NamedTuple):
         """Held as long as the service lives."""
         return self.home / "service.lock"
 
+    @property
+    def attendants(self) -> Path:
+        """A lock for each process that sees a job through, held as long as it lives."""
+        return self.home / "attendants"
+
     def worker_lock(self, pid: int, born: str) -> Path:
         """Held as long as the worker lives: no pid can be mistaken for another's."""
         return self.workers / f"{pid}-{born}.lock"
+
+    def awake_note(self, pid: int, born: str) -> Path:
+        """There while the worker keeps the machine awake, or would and cannot: why, then."""
+        return self.workers / f"{pid}-{born}.awake"
 
     def seats(self, pid: int, born: str) -> Seats:
         return Seats(f"{self.home}/runs/{pid}-{born}")
@@ -76,6 +92,19 @@ class Seats:
         seat.clear()
         self._free.append(seat)
 
+    def note_pens(self, pens: processes.Pens) -> None:
+        """Where they are, for whoever must end what is in them should we be gone."""
+        with open(f"{self._stem}.pens", "w", opener=_private) as file:
+            file.write(str(pens.folder))
+
+    def pens(self) -> list[processes.Pen]:
+        """Those that were noted; none where there were none, or they have gone with their unit."""
+        try:
+            folder = Path(f"{self._stem}.pens").read_text()
+        except OSError:
+            return []
+        return processes.Pens.of(Path(folder))
+
     def used(self) -> list[Seat]:
         """Those there are, whoever took them."""
         paths = glob.glob(f"{glob.escape(self._stem)}.*")
@@ -84,6 +113,10 @@ class Seats:
     def remove(self) -> None:
         for path in glob.glob(f"{glob.escape(self._stem)}.*"):
             _remove(path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def _remove(path: str) -> bool:
@@ -95,6 +128,17 @@ def _remove(path: str) -> bool:
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
     return True
+
+
+def awake_notes(home: Path, workers: Iterable[Worker]) -> list[str]:
+    """What keeps the workers of this machine, of those that would, from keeping it awake: nothing,
+    or a part of a sentence."""
+    here, places, notes = socket.gethostname(), Places(home), []
+    for one in workers:
+        if one.host == here:
+            with suppress(OSError):  # it does not ask for it
+                notes.append(places.awake_note(one.pid, one.born or "").read_text())
+    return notes
 
 
 def marker_of(store_id: str, job: int, run: int) -> str:

@@ -43,14 +43,16 @@ def rescue_dead(
         if worker.host != here or worker.id == me or worker.lease_until is not None:
             continue
         lock = places.worker_lock(worker.pid, worker.born or "")
-        if worker.boot == boot and _lives(store, worker, lock):
+        same = worker.boot == boot
+        if _lives(store, worker, lock) if same else processes.lock_is_held(lock):
             continue
         # What it knew before it died counts for more than its death.
         spool.deliver(places.spool, store)
-        if worker.boot == boot and not _end_trees(store, places, worker, say):
+        if same and not _end_trees(store, places, worker, say):
             continue
         jobs = store.rescue(worker.id, _outcome(worker, boot, killed))
         lock.unlink(missing_ok=True)
+        places.awake_note(worker.pid, worker.born or "").unlink(missing_ok=True)
         rescued.append(Rescued(worker, jobs))
     return rescued
 
@@ -71,13 +73,16 @@ def _end_trees(store: Store, places: Places, worker: Worker, say: Callable[[str]
     store_id = store.id()
     seats = places.seats(worker.pid, worker.born or "")
     Tree(runners_marker(store_id, worker.id), None, None).kill()
-    left = [one for seat in seats.used() for one in Tree("-", _leader(seat), seat.lock).kill()]
+    left = [one for pen in seats.pens() for one in Tree("-", None, None, pen).kill()]
+    left += [one for seat in seats.used() for one in Tree("-", _leader(seat), seat.lock).kill()]
     for job, run in store.runs_of(worker.id):
         left += Tree(marker_of(store_id, job, run), None, None).kill()
     if left:
         pids = ", ".join(sorted({str(one.pid) for one in left}))
         say(f"The jobs of dead worker {worker.id} wait: processes {pids} cannot be killed.")
         return False
+    for pen in seats.pens():
+        pen.remove()
     seats.remove()
     return True
 

@@ -4,10 +4,12 @@ One file of standard library code, started by its path, so that any Python from 
 It speaks JSON, a line a batch, over a socket it inherits:
 
     worker -> runner    {"hello": {...}}                       once, with what to import
-                        {"run": [[key, task, args, attempt, log, marker, job, run], ...]}
+                        {"run": [[key, task, args, attempt, log, marker, job, run, grace, brand],
+                                 ...]}
                         {"cancel": [key, ...]}                 ends a coroutine; a function may look
                         {"give_back": true}                    what has not been started yet
-    runner -> worker    {"ready": {"protocol", "python", "tasks": {name: is_async}}}
+    runner -> worker    {"ready": {"protocol", "python", "tasks": {name: is_async},
+                                   "declared": {name: [options, policy]}}}
                         {"failed": "why the project cannot be imported"}
                         {"done": [[key, how, result, error, delay_ms, wrote, left], ...]}
                         {"progress": [key, fraction, note]}
@@ -15,9 +17,14 @@ It speaks JSON, a line a batch, over a socket it inherits:
 
 A plain runner holds one function at a time, whose output goes to its log by the file descriptors
 themselves; an async runner holds many coroutines, whose prints are told apart by their context.
-Processes that calls leave behind are ended: after each function, and, since nobody can tell whose
-they are while coroutines overlap, when an async runner has no call left. What was started before
-(by an import) stays, as do the helpers of multiprocessing. `left` says that some would not end.
+
+A call ends with the processes it has started: they are asked to end, have the job's grace to do so,
+and are killed. Those of a function are all that were born while it ran. Those of a coroutine are
+told by a brand (a limit that every child inherits), which they get when they are started by way of
+the standard library; those started in other ways end when the runner has no call left. What was
+there before (started by an import) stays, as do the helpers of multiprocessing and the workers of
+pools that the project still holds. `left` says that some would not end.
+
 When the worker is gone, the socket closes and the runner ends at once.
 """
 
@@ -26,6 +33,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import errno
+import functools
 import importlib
 import inspect
 import io
@@ -39,15 +48,44 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, TextIO
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TextIO
+
+try:
+    import resource
+except ImportError:  # on Windows, where a job object does what the brand is for
+    usual_brand = None
+else:
+    usual_brand = resource.getrlimit(10)  # BRAND
 
 PROTOCOL = 1
 FLUSH_AFTER = 0.002
 LONGEST_ERROR = 10_000
-GRACE = 0.5  # seconds that processes left behind have between SIGTERM and SIGKILL
-PATIENCE = 5.0  # seconds after which those that cannot be killed are left to the worker
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+TRY_AGAIN = 10_000  # milliseconds after which a full disk may have room again
+GRACE = 0.5  # seconds, where the worker is older than this file and does not say
+PATIENCE = 4.5  # seconds after which those that cannot be killed are left to the worker
+BRAND = 10  # RLIMIT_LOCKS, which Linux has long ceased to look at
 
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("svcq_runner_job")
+current_brand: contextvars.ContextVar[int | None] = contextvars.ContextVar(
+    "svcq_runner_brand", default=None
+)
+
+
+class Call(NamedTuple):
+    """One call, as the worker tells it."""
+
+    key: str
+    name: str
+    text: str | None
+    attempt: int
+    log: str
+    marker: str
+    job: int
+    run: int
+    grace: float = GRACE  # seconds between SIGTERM and SIGKILL
+    brand: int | None = None
 
 
 class Line:
@@ -85,17 +123,28 @@ class Line:
 class RunningJob:
     """What `svcq.current_job()` gives to a task."""
 
-    def __init__(self, line: Line, key: str, attempt: int, job: int, run: int) -> None:
+    def __init__(self, line: Line, call: Call) -> None:
         self._line = line
-        self._key = key
-        self.id = job
-        self.run = run
-        self.attempt = attempt
+        self._call = call
+        self.id = call.job
+        self.run = call.run
+        self.attempt = call.attempt
         self.cancelled = False
-        self.started = False
+        self.can_hear = False  # there is a coroutine to cancel
+        self._asked_at: float | None = None
+
+    def ask_to_end(self) -> None:
+        self.cancelled = True
+        self._asked_at = time.monotonic()
+
+    def grace(self) -> float:
+        """What is left of it; some is kept for the end itself, for which the worker waits, too."""
+        if self._asked_at is None:
+            return self._call.grace
+        return max(0.8 * self._call.grace - (time.monotonic() - self._asked_at), 0)
 
     def progress(self, fraction: float, note: str | None = None) -> None:
-        self._line.send({"progress": [self._key, min(max(float(fraction), 0.0), 1.0), note]})
+        self._line.send({"progress": [self._call.key, min(max(float(fraction), 0.0), 1.0), note]})
 
 
 class Unfit(Exception):
@@ -117,6 +166,13 @@ class Project:
         """The tasks known by name, and whether each is a coroutine function."""
         known = {name: task.function for name, task in self._registry().items()}
         return {name: inspect.iscoroutinefunction(function) for name, function in known.items()}
+
+    def declared(self) -> dict[str, tuple[str, str]]:
+        """What those tasks say of themselves, as JSON; an older svcq does not tell."""
+        return {
+            name: (getattr(task, "words", "{}"), getattr(task, "policy", "{}"))
+            for name, task in self._registry().items()
+        }
 
     def _registry(self) -> dict[str, Any]:
         module = sys.modules.get("svcq.tasks")
@@ -218,22 +274,21 @@ class PlainRunner:
     def __init__(self, line: Line, project: Project) -> None:
         self._line = line
         self._project = project
-        self._waiting: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[Call] = queue.SimpleQueue()
         self._job: tuple[str, RunningJob] | None = None
         self._quiet = os.dup(1), os.dup(2)
 
     def serve(self, messages: Iterator[dict[str, Any]]) -> None:
         threading.Thread(target=self._read, args=(messages,), daemon=True).start()
         while True:
-            item = self._waiting.get()
-            done = self._call(*item)
+            done = self._run(self._waiting.get())
             self._line.done(done, more_to_come=not self._waiting.empty())
 
     def _read(self, messages: Iterator[dict[str, Any]]) -> None:
         try:
             for message in messages:
                 for item in message.get("run", ()):
-                    self._waiting.put(item)
+                    self._waiting.put(Call(*item))
                 if "cancel" in message:
                     self._cancel(set(message["cancel"]))
                 if "give_back" in message:
@@ -244,66 +299,61 @@ class PlainRunner:
     def _cancel(self, keys: set[str]) -> None:
         job = self._job
         if job is not None and job[0] in keys:
-            job[1].cancelled = True
+            job[1].ask_to_end()
         self._give_back(keys.__contains__)
 
     def _give_back(self, wanted: Callable[[str], bool]) -> None:
         returned, kept = [], []
         try:
             while True:
-                item = self._waiting.get_nowait()
-                if wanted(item[0]):
-                    returned.append(item[0])
+                call = self._waiting.get_nowait()
+                if wanted(call.key):
+                    returned.append(call.key)
                 else:
-                    kept.append(item)
+                    kept.append(call)
         except queue.Empty:
             pass
-        for item in kept:  # nobody else puts any in: they stay in order
-            self._waiting.put(item)
+        for call in kept:  # nobody else puts any in: they stay in order
+            self._waiting.put(call)
         self._line.send({"returned": returned})
 
-    def _call(
-        self,
-        key: str,
-        name: str,
-        text: str | None,
-        attempt: int,
-        log: str,
-        marker: str,
-        job: int,
-        run: int,
-    ) -> list[Any]:
+    def _run(self, call: Call) -> list[Any]:
         try:
-            output = open_log(log)
+            output = open_log(call.log)
         except OSError as wrong:
+            if wrong.errno in NO_ROOM:  # it has not run, and it is no fault of its own
+                why = f"could not start: the disk has no room for {call.log}: free some space"
+                return [call.key, "snoozed", None, why, TRY_AGAIN, False, False]
             why = f"its log cannot be written ({wrong})"
-            return [key, "failed", None, why, None, False, False]
-        os.environ["SVCQ_JOB"], os.environ["SVCQ_RUN"] = str(job), marker
-        running = RunningJob(self._line, key, attempt, job, run)
+            return [call.key, "failed", None, why, None, False, False]
+        os.environ["SVCQ_JOB"], os.environ["SVCQ_RUN"] = str(call.job), call.marker
+        running = RunningJob(self._line, call)
         before = descendants()
-        self._job = (key, running)
+        self._job = (call.key, running)
         announce(running)
+        set_brand(call.brand)
         os.dup2(output, 1)
         os.dup2(output, 2)
         how, result, error, delay = "completed", None, None, None
         try:
-            function, args, kwargs = self._project.bound(name, text)
+            function, args, kwargs = self._project.bound(call.name, call.text)
             value = function(*args, **kwargs)
             if inspect.iscoroutine(value):
                 value = asyncio.run(value)
             result = self._project.result(value)
         except BaseException as raised:  # noqa: BLE001 (whatever a task raises is its failure)
             how, error, delay = outcome(raised)
-        self._job = None
         settle_output()
-        left = not end_those_born_since(before)
-        wrote = os.fstat(output).st_size > 0
+        left = not end_all(lambda: born_since(before), running.grace)
+        self._job = None
+        set_brand(None)
+        wrote = put_back(output, call.log)
         os.dup2(self._quiet[0], 1)
         os.dup2(self._quiet[1], 2)
         os.close(output)
         if not wrote:
-            forget_log(log)
-        return [key, how, result, error, delay, wrote, left]
+            forget_log(call.log)
+        return [call.key, how, result, error, delay, wrote, left]
 
 
 def has_children() -> bool:
@@ -333,31 +383,42 @@ def children_of(pid: int) -> Iterator[int]:
                 yield from map(int, file.read().split())
 
 
-def end_those_born_since(before: set[int]) -> bool:
-    """End what a call has left behind; whether all of it is gone."""
-    began = time.monotonic()
-    helpers = kept_by_multiprocessing()
+def born_since(before: set[int]) -> set[int]:
+    """What was started since then and is still there, but for what is kept on purpose."""
+    helpers, pools = kept_by_multiprocessing(), held_pools()
+    # What a process kept since before starts is its own, but a helper forks for the call.
+    born = descendants(not_below=(before - helpers) | pools)
+    return born - before - helpers - pools
+
+
+def end_all(find: Callable[[], set[int]], grace: Callable[[], float]) -> bool:
+    """End the processes that are found; whether all of them are gone."""
     asked: set[int] = set()
+    kill_at: float | None = None
     clean = 0  # a thread that ends hands its children to another: one look may miss them
     while has_children() and clean < 2:
-        # What a process kept since before starts is its own, but a helper forks for the call.
-        born = descendants(not_below=before - helpers) - before - helpers
-        for pid in list(born):
-            with contextlib.suppress(ChildProcessError):  # not ours to wait for
-                if os.waitpid(pid, os.WNOHANG)[0]:
-                    born.discard(pid)
-        clean = 0 if born else clean + 1
-        took = time.monotonic() - began
-        if took > PATIENCE:
-            return not born
-        for pid in born if took > GRACE else born - asked:
+        found = {pid for pid in find() if not has_been_waited_for(pid)}
+        clean = 0 if found else clean + 1
+        now = time.monotonic()
+        if found and kill_at is None:
+            kill_at = now + grace()
+        late = kill_at is not None and now >= kill_at
+        if kill_at is not None and now > kill_at + PATIENCE:
+            return not found
+        for pid in found if late else found - asked:
             with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL if took > GRACE else signal.SIGTERM)
+                os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
                 os.kill(pid, signal.SIGCONT)  # a stopped process would not hear it
-        asked |= born
-        if born:
+        asked |= found
+        if found:
             time.sleep(0.005)
     return True
+
+
+def has_been_waited_for(pid: int) -> bool:
+    with contextlib.suppress(ChildProcessError):  # not ours to wait for
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    return False
 
 
 def kept_by_multiprocessing() -> set[int]:
@@ -368,6 +429,96 @@ def kept_by_multiprocessing() -> set[int]:
         getattr(getattr(tracker, "_resource_tracker", None), "_pid", None) or 0,
         getattr(getattr(server, "_forkserver", None), "_forkserver_pid", None) or 0,
     }
+
+
+def held_pools() -> set[int]:
+    """The workers of pools that someone still holds: made by a call, and meant for later ones, too.
+
+    Of those whose inner parts are not as we know them, the workers end with the call.
+    """
+    found: set[int] = set()
+    with contextlib.suppress(Exception):
+        executors = sys.modules.get("concurrent.futures.process")
+        for manager in list(getattr(executors, "_threads_wakeups", ())):
+            if manager.executor_reference() is not None:
+                found.update(manager.processes or ())
+    with contextlib.suppress(Exception):
+        util = sys.modules.get("multiprocessing.util")
+        for end in list(getattr(util, "_finalizer_registry", {}).values()):
+            inside = vars(end)
+            if inside["_callback"].__name__ == "_terminate_pool" and inside["_weakref"]():
+                lists = (one for one in inside["_args"] if isinstance(one, list))
+                found.update(process.pid for one in lists for process in one)
+    return found
+
+
+def set_brand(brand: int | None) -> None:
+    """What is started from now on has it, and all that it starts; None for our own."""
+    if usual_brand is not None:
+        soft, hard = usual_brand
+        with contextlib.suppress(ValueError, OSError):  # someone has set a lower limit
+            resource.setrlimit(BRAND, (soft if brand is None else brand, hard))
+
+
+def branded(pids: set[int], brand: int) -> set[int]:
+    """Those of them that have it."""
+    return {pid for pid in pids if brand_of(pid) == brand}
+
+
+def brand_of(pid: int) -> int | None:
+    try:
+        return resource.prlimit(pid, BRAND)[0]
+    except (OSError, AttributeError):
+        return None
+
+
+class Branding:
+    """Lets whatever the standard library starts have the brand of the call that it is for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # the limit is the whole process's: one birth at a time
+        for module, name in STARTERS:
+            found = importlib.import_module(module)
+            if hasattr(found, name):
+                setattr(found, name, self._around(getattr(found, name)))
+        os.register_at_fork(
+            before=self._begin, after_in_parent=self._end, after_in_child=self._end_in_child
+        )
+
+    def _around(self, start: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(start)
+        def start_it(*args: Any, **kwargs: Any) -> Any:
+            self._begin()
+            try:
+                return start(*args, **kwargs)
+            finally:
+                self._end()
+
+        return start_it
+
+    def _begin(self) -> None:
+        if current_brand.get() is not None:
+            self._lock.acquire()
+            set_brand(current_brand.get())
+
+    def _end(self) -> None:
+        if current_brand.get() is not None:
+            set_brand(None)
+            self._lock.release()
+
+    def _end_in_child(self) -> None:
+        if current_brand.get() is not None:  # which it keeps
+            self._lock.release()
+
+
+# Where the standard library starts processes, beside os.fork, which has hooks of its own. The name
+# in subprocess is there since Python 3.11. (os.system returns only when its command has ended.)
+STARTERS = (
+    ("_posixsubprocess", "fork_exec"),
+    ("subprocess", "_fork_exec"),
+    ("os", "posix_spawn"),
+    ("os", "posix_spawnp"),
+)
 
 
 def settle_output() -> None:
@@ -386,6 +537,21 @@ def settle_output() -> None:
         setattr(sys, name, usual)
 
 
+def put_back(output: int, path: str) -> bool:
+    """Whether anything was written; a log that was deleted meanwhile gets its name again."""
+    status = os.fstat(output)
+    if status.st_size and not status.st_nlink:
+        with contextlib.suppress(OSError):
+            copy = open_log(path)
+            try:
+                position = 0
+                while chunk := os.pread(output, 1 << 20, position):
+                    position += os.write(copy, chunk)
+            finally:
+                os.close(copy)
+    return status.st_size > 0
+
+
 def forget_log(path: str) -> None:
     with contextlib.suppress(OSError):  # its folder may be gone
         os.unlink(path)
@@ -401,8 +567,11 @@ class AsyncRunner:
         self._running: dict[str, RunningJob] = {}
         self._ended: list[list[Any]] = []
         self._before: set[int] = set()  # processes that were there when the first call began
+        self._threads = ThreadPoolExecutor(4, "svcq-end")
 
     def serve(self, messages: Iterator[dict[str, Any]]) -> None:
+        if usual_brand is not None:
+            Branding()
         asyncio.run(self._serve(messages))
 
     async def _serve(self, messages: Iterator[dict[str, Any]]) -> None:
@@ -422,9 +591,10 @@ class AsyncRunner:
     def _take(self, message: dict[str, Any]) -> None:
         if not self._jobs:
             self._before = descendants()
-        for key, name, text, attempt, log, _, job, run in message.get("run", ()):
-            running = self._running[key] = RunningJob(self._line, key, attempt, job, run)
-            self._jobs[key] = self._loop.create_task(self._call(running, key, name, text, log))
+        for item in message.get("run", ()):
+            call = Call(*item)
+            running = self._running[call.key] = RunningJob(self._line, call)
+            self._jobs[call.key] = self._loop.create_task(self._run(call, running))
         for key in message.get("cancel", ()):
             self._cancel(key)
         if "give_back" in message:
@@ -433,22 +603,21 @@ class AsyncRunner:
     def _cancel(self, key: str) -> None:
         running = self._running.get(key)
         if running is not None:
-            running.cancelled = True
-            if running.started:  # before that there is nobody to hear it
+            running.ask_to_end()
+            if running.can_hear:
                 self._jobs[key].cancel()
 
-    async def _call(
-        self, running: RunningJob, key: str, name: str, text: str | None, log: str
-    ) -> None:
+    async def _run(self, call: Call, running: RunningJob) -> None:
         how, result, error, delay = "completed", None, None, None
-        running.started = True
-        output = LazyLog(log)
+        output = LazyLog(call.log)
         current_output.set(output)
+        current_brand.set(call.brand)
         announce(running)
+        running.can_hear = True
         try:
             if running.cancelled:
                 raise asyncio.CancelledError  # noqa: TRY301 (as if it had been heard)
-            function, args, kwargs = self._project.bound(name, text)
+            function, args, kwargs = self._project.bound(call.name, call.text)
             value = function(*args, **kwargs)
             if inspect.iscoroutine(value):
                 value = await value
@@ -458,12 +627,29 @@ class AsyncRunner:
                 how = "cancelled"
             else:
                 how, error, delay = outcome(raised)
-        del self._jobs[key], self._running[key]
+        running.can_hear = False
+        left = has_children() and not await self._end_processes(call, running)
+        del self._jobs[call.key], self._running[call.key]
         wrote = output.close()
-        left = not self._jobs and not end_those_born_since(self._before)
         if not self._ended:
             self._loop.call_soon(self._flush)
-        self._ended.append([key, how, result, error, delay, wrote, left])
+        self._ended.append([call.key, how, result, error, delay, wrote, left])
+
+    async def _end_processes(self, call: Call, running: RunningJob) -> bool:
+        """Whether those are gone that the call has started; the last one sees to the others', too.
+
+        In a thread, as it may take a while, in which other calls go on.
+        """
+        brand, last = call.brand, len(self._jobs) == 1
+        others = born_since(self._before) if last else set()  # now: the next call has its own
+
+        def find() -> set[int]:
+            there = descendants() - kept_by_multiprocessing() - held_pools()
+            return (there & others) | (set() if brand is None else branded(there, brand))
+
+        if not find():
+            return True
+        return await self._loop.run_in_executor(self._threads, end_all, find, running.grace)
 
     def _flush(self) -> None:
         ended, self._ended = self._ended, []
@@ -492,8 +678,11 @@ class LazyLog:
         if self._file is None:
             return False
         with contextlib.suppress(OSError):
+            self._file.flush()
+        wrote = put_back(self._file.fileno(), self._path)
+        with contextlib.suppress(OSError):
             self._file.close()
-        return True
+        return wrote
 
 
 class ByContext(io.TextIOBase):
@@ -516,7 +705,7 @@ class ByContext(io.TextIOBase):
 
 
 def open_log(path: str) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     try:
         return os.open(path, flags, 0o600)
     except FileNotFoundError:
@@ -558,7 +747,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    line.send({"ready": {"protocol": PROTOCOL, "python": version, "tasks": project.tasks()}})
+    known = {"tasks": project.tasks(), "declared": project.declared()}
+    line.send({"ready": {"protocol": PROTOCOL, "python": version, **known}})
     runner = AsyncRunner if hello["mode"] == "async" else PlainRunner
     runner(line, project).serve(messages)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 from svcq.config import Project
 from svcq.host import processes
+from svcq.worker.nursery import NOWHERE, OUT_OF_MEMORY, Nursery
 from svcq.worker.trees import Tree
 
 RUNNER = Path(__file__).with_name("runner.py")
@@ -39,6 +41,8 @@ class Runner(asyncio.Protocol):
         mode: str,
         limits: Limits,
         marker: str,
+        brand: int,
+        nursery: Nursery,
         on_message: Callable[[Runner, Any], None],
     ) -> None:
         self.project = project
@@ -47,7 +51,11 @@ class Runner(asyncio.Protocol):
         self.ready = False
         self.was_ready = False
         self.doomed = False  # we have begun to kill it
+        self.kernel_limits = False  # its memory
         self._marker = marker
+        self._brand = brand
+        self._nursery = nursery
+        self._place = NOWHERE
         self._cut = asyncio.Event()
         self.keys: dict[str, None] = {}  # in the order in which they were sent
         self._on_message = on_message
@@ -58,14 +66,16 @@ class Runner(asyncio.Protocol):
     async def start(
         self, env: Mapping[str, str], log: Path, worker_lock: int | None, max_payload: int
     ) -> None:
+        await self._nursery.free()
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         ours, theirs = socket.socketpair()
         inherit = [theirs.fileno()]
         if worker_lock is not None:
             # Whoever has it open is one of ours: so are found those that a task forks.
             inherit.append(worker_lock)
-        # With limits it is started by a thread that ends at once, and must not end with it.
-        dies_with = os.getpid() if self.limits == UNLIMITED else 0
+        # With these limits it is started by a thread that ends at once: it must not end with it.
+        in_thread = self.limits.nice is not None or self.limits.cpus is not None
+        dies_with = 0 if in_thread else os.getpid()
         try:
             self.child = processes.start_child(
                 [self.project.python, str(RUNNER), str(theirs.fileno()), str(dies_with)],
@@ -75,6 +85,7 @@ class Runner(asyncio.Protocol):
                 inherit=inherit,
                 nice=self.limits.nice,
                 cpus=self.limits.cpus,
+                brand=self._brand,
             )
         except BaseException:
             ours.close()
@@ -82,9 +93,13 @@ class Runner(asyncio.Protocol):
         finally:
             os.close(output)
             theirs.close()
+        self._place = self._nursery.born()
         if self.limits.nice is None:
             self.child.step_back()
         self._tree = Tree(self._marker, self.child.pid, None)
+        if self.limits.memory is not None:
+            pen = await self._place.settled()
+            self.kernel_limits = pen is not None and pen.limit_memory(self.limits.memory)
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
         self.send(
@@ -132,9 +147,24 @@ class Runner(asyncio.Protocol):
 
     def kill(self, markers: Iterable[str]) -> None:
         """End it with whatever its calls have started."""
+        self._tree.pen = self._place.pen
         self._tree.kill()
         for marker in markers:
             Tree(marker, None, None).kill()
+
+    def why_killed(self, code: int) -> str:
+        """What there is to say of an end by SIGKILL that was none of ours."""
+        if code != -signal.SIGKILL or self.doomed:
+            return ""
+        if not self._place.killed_for_memory():
+            return ", which svcq did not send: often that is the system, out of memory"
+        if self.kernel_limits and self.limits.memory is not None:
+            return f"; it needed more than its {self.limits.memory >> 20:,} MiB of memory"
+        return f"; {OUT_OF_MEMORY}"
+
+    def forget_place(self) -> None:
+        """Its processes are gone."""
+        self._nursery.give_back(self._place)
 
     def memory(self) -> int:
         """The bytes that it and its children have in use."""

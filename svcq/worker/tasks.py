@@ -15,7 +15,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-from svcq.config import Project
+from svcq.config import JobDefaults, Project
+from svcq.errors import InvalidInput
+from svcq.host import processes
 from svcq.jobs import (
     Claim,
     How,
@@ -27,8 +29,11 @@ from svcq.jobs import (
     timed_out,
 )
 from svcq.logs import log_file, tail
+from svcq.policy import Policy, check_layer, policy_of
+from svcq.store import Declared
 from svcq.times import format_duration
 from svcq.worker.calls import Call, clean, outcome_of
+from svcq.worker.nursery import Nursery
 from svcq.worker.runners import PROTOCOL, UNLIMITED, Limits, Runner
 from svcq.worker.trees import Tree
 
@@ -40,6 +45,7 @@ AHEAD = 0.02  # seconds of work that a runner may have before it
 LOOK = 1.0  # seconds between looks at output and memory
 TRY_AGAIN = 5.0  # seconds after which a project that could not be imported is tried once more
 LONGEST_IMPORT = 300.0
+LONGEST_END = 15.0  # seconds for runners and their processes when the worker ends
 
 _numbers = itertools.count(1)  # of runners, those of all projects
 
@@ -52,10 +58,12 @@ class TaskPool:
         env: Mapping[str, str],
         worker_lock: int | None,
         marker: str,
-        max_payload: int,
+        nursery: Nursery,
+        defaults: JobDefaults,
         slots: int,
         on_end: Callable[[Claim, Outcome], None],
         on_progress: Callable[[Claim, float, str | None], None],
+        on_declared: Callable[[Mapping[str, Declared]], None],
         say: Callable[[str], None],
     ) -> None:
         self._project = project
@@ -63,19 +71,23 @@ class TaskPool:
         self._env = env
         self._worker_lock = worker_lock
         self._marker = marker  # what those of its runners begin with
-        self._max_payload = max_payload
+        self._nursery = nursery
+        self._defaults = defaults
         self._slots = slots
         self._on_end = on_end
         self._on_progress = on_progress
+        self._on_declared = on_declared
         self._say = say
         self._calls: dict[str, Call] = {}
         self._waiting: deque[Call] = deque()
         self._runners: list[Runner] = []
         self._async: Runner | None = None
         self._is_async: dict[str, bool] = {}
+        self._declared: dict[str, Declared] = {}
         self._broken: str | None = None
         self._broken_at = 0.0
         self._looked = 0.0
+        self._closing = False
         self._warmed = asyncio.Event()
         self._usual = 1.0  # seconds a plain call has lately taken
         self._watch: asyncio.TimerHandle | None = None
@@ -104,6 +116,10 @@ class TaskPool:
         """(job, run) that it has."""
         return [(call.claim.id, call.claim.run) for call in self._calls.values()]
 
+    def keep_awake(self) -> set[str]:
+        """Whether the machine is to stay awake for what it runs."""
+        return {call.policy.keep_awake for call in self._calls.values()}
+
     def __len__(self) -> int:
         return len(self._calls)
 
@@ -118,9 +134,16 @@ class TaskPool:
         """How many short calls could be claimed beyond the free slots."""
         return max(len(self._runners) * self._each_ahead() - len(self._calls), 0)
 
-    def begin(self, call: Call) -> None:
+    def begin(self, claim: Claim, marker: str) -> None:
+        call = Call(claim, marker, self._policy_of(claim))
         self._calls[call.key] = call
         self._waiting.append(call)
+
+    def _policy_of(self, claim: Claim) -> Policy:
+        """What holds for a run: the words of the job, over its task's, over its queue's."""
+        task = self._declared.get(claim.task)
+        layers = (claim.queue_options, "{}" if task is None else task.policy, claim.options)
+        return policy_of(self._defaults, *layers)
 
     def pump(self) -> None:
         """Give waiting calls to runners, and make runners where they lack."""
@@ -159,11 +182,15 @@ class TaskPool:
         for call in list(self._calls.values()):
             self._ask_to_end(call, interrupted(reason))
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """End the runners, with whatever an import or a call has started there to stay."""
+        self._closing = True
         if self._watch is not None:
             self._watch.cancel()
         for runner in self._all():
             runner.close()
+        if self._background:
+            await asyncio.wait(self._background, timeout=LONGEST_END)
 
     # Runners
 
@@ -176,7 +203,7 @@ class TaskPool:
     def _runner_for(self, call: Call) -> Runner | None:
         """One with room; None while one is being made or all are busy."""
         is_async = self._is_async.get(call.claim.task, False)
-        limits = call.limits(is_async=is_async)
+        limits = call.limits()
         if is_async and limits == UNLIMITED:
             if self._async is None:
                 self._async = self._make("async")
@@ -218,7 +245,8 @@ class TaskPool:
 
     def _make(self, mode: str, limits: Limits = UNLIMITED) -> Runner:
         marker = f"{self._marker}{next(_numbers)}."
-        runner = Runner(self._project, mode, limits, marker, self._hear)
+        brand = processes.brand_of(self._marker)  # one for all: whoever rescues cannot number them
+        runner = Runner(self._project, mode, limits, marker, brand, self._nursery, self._hear)
         self._keep(self._see_through(runner))
         return runner
 
@@ -230,7 +258,7 @@ class TaskPool:
     async def _see_through(self, runner: Runner) -> None:
         log = self._home / "logs" / f"runner-{self._project.name}.log"
         try:
-            await runner.start(self._env, log, self._worker_lock, self._max_payload)
+            await runner.start(self._env, log, self._worker_lock, self._defaults.max_payload)
         except OSError as error:
             self._drop(runner)
             self._break(f"the interpreter {self._project.python} cannot be started ({error})")
@@ -242,6 +270,7 @@ class TaskPool:
         import_limit.cancel()
         await asyncio.to_thread(runner.kill, self._markers(runner))
         self._bury(runner, exit_.code)
+        runner.forget_place()
 
     def _kill_unless_ready(self, runner: Runner) -> None:
         if not runner.ready:
@@ -271,10 +300,26 @@ class TaskPool:
             self._break(f"the runner of {self._project.name} speaks another protocol")
             return
         self._is_async.update(ready["tasks"])
+        self._hear_declared(ready.get("declared", {}))
         runner.ready = runner.was_ready = True
         self._broken = None
         self._warmed.set()
         self.pump()
+
+    def _hear_declared(self, declared: Mapping[str, Any]) -> None:
+        """What the tasks say of themselves, which was unknown when their calls were claimed."""
+        told: dict[str, Declared] = {}
+        for name, (options, policy) in declared.items():
+            try:
+                told[name] = Declared(options, check_layer(policy))
+            except InvalidInput as error:
+                self._say(f"What the task {name} says of itself does not count: {error}")
+        news = {name: said for name, said in told.items() if self._declared.get(name) != said}
+        if news:
+            self._declared.update(news)
+            self._on_declared(news)
+            for call in self._waiting:
+                call.policy = self._policy_of(call.claim)
 
     def _hear_done(self, runner: Runner, done: list[list[Any]]) -> None:
         now = time.monotonic()
@@ -287,7 +332,7 @@ class TaskPool:
                 continue
             outcome = outcome_of(self._home, call, how, result, error, delay_ms, wrote)
             if left:
-                self._keep(self._finish_alone(call, outcome))
+                self._keep(self._finish_alone(runner, call, outcome))
             else:
                 self._finish(call, outcome)
         if runner.mode == "plain":
@@ -298,9 +343,10 @@ class TaskPool:
                 first.began = now
         self.pump()
 
-    async def _finish_alone(self, call: Call, outcome: Outcome) -> None:
+    async def _finish_alone(self, runner: Runner, call: Call, outcome: Outcome) -> None:
         """What it has left behind must not meet its next run."""
-        await asyncio.to_thread(Tree(call.marker, None, None).kill)
+        spared = () if runner.child is None else (runner.child.pid,)
+        await asyncio.to_thread(Tree(call.marker, None, None, spared=spared).kill)
         self._finish(call, outcome)
 
     def _first(self, runner: Runner) -> Call | None:
@@ -364,7 +410,9 @@ class TaskPool:
         memory = call.policy.memory
         if why := call.too_much_output(self._home):
             self._end_at_once(runner, call, why)
-        if memory is not None and (used := runner.memory()) > memory:
+        if memory is None or runner.kernel_limits:
+            return
+        if (used := runner.memory()) > memory:
             self._end_at_once(
                 runner, call, f"used {used >> 20:,} MiB of memory, over its {memory >> 20:,}"
             )
@@ -419,8 +467,9 @@ class TaskPool:
                 self._finish(call, interrupted("another task took its process along"))
             else:
                 log = log_file(self._home, call.claim.id, call.claim.run)
-                self._finish(call, failed(f"its process ended with {said}", tail=tail(log)))
-        if not runner.was_ready and self._broken is None:
+                why = f"its process ended with {said}{runner.why_killed(code)}"
+                self._finish(call, failed(why, tail=tail(log)))
+        if not runner.was_ready and self._broken is None and not self._closing:
             self._break(
                 f"the process of project {self._project.name} ({self._project.python}) ended with "
                 f"{said} before it had imported all; see logs/runner-{self._project.name}.log"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from svcq.host import processes
@@ -14,17 +15,35 @@ _LONGEST_LOOK = 0.2
 
 
 class Tree:
-    """The processes of one run, found anew at each look: they come and go."""
+    """The processes of one run, found anew at each look: they come and go.
 
-    def __init__(self, marker: str, session: int | None, lock: str | Path | None) -> None:
+    Those in its pen are certain to be its own, and certain to be all, unless one was moved out of
+    it by someone who may. `spared` are pids of none of them, whatever they look like.
+    """
+
+    def __init__(
+        self,
+        marker: str,
+        session: int | None,
+        lock: str | Path | None,
+        pen: processes.Pen | None = None,
+        spared: Collection[int] = (),
+    ) -> None:
         self._marker = marker
         self._session = session
         self._lock = lock
+        self.pen = pen
+        self._spared = spared
         self._known: list[processes.Seen] = []
 
     def look(self) -> list[processes.Seen]:
+        penned = [] if self.pen is None else map(processes.look_at, self.pen.pids())
         self._known = processes.tree_of(
-            self._marker, session=self._session, lock=self._lock, known=self._known
+            self._marker,
+            session=self._session,
+            lock=self._lock,
+            known=[*self._known, *(one for one in penned if one is not None)],
+            spared=self._spared,
         )
         return self._known
 
@@ -39,8 +58,10 @@ class Tree:
         deadline = time.monotonic() + patience
         clean = 0
         while clean < 2:
+            if self.pen is not None:
+                self.pen.kill()
             found = self.look()
-            clean = 0 if found or self._is_locked() else clean + 1
+            clean = 0 if found or self._someone_is_there() else clean + 1
             if clean:
                 continue
             if time.monotonic() > deadline:
@@ -49,8 +70,10 @@ class Tree:
             time.sleep(_FIRST_LOOK)
         return []
 
-    def _is_locked(self) -> bool:
-        """Someone is there, even if a look has missed it."""
+    def _someone_is_there(self) -> bool:
+        """Even if a look has missed it."""
+        if self.pen is not None and not self.pen.is_empty():
+            return True
         return self._lock is not None and processes.lock_is_held(self._lock)
 
     async def end(self, grace: float) -> list[processes.Seen]:

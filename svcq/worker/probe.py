@@ -1,0 +1,74 @@
+"""Whether a project can be imported: asked of a runner, which does it as it will for a worker.
+
+What its modules print meanwhile goes nowhere, and what they start ends with the runner.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from contextlib import suppress
+from typing import Any
+
+from svcq.config import Project
+from svcq.errors import InvalidInput
+from svcq.worker.runners import PROTOCOL, RUNNER
+
+PATIENCE = 30.0  # seconds
+
+
+def tasks_of(project: Project, patience: float = PATIENCE) -> list[str]:
+    """The tasks that its modules declare; refused when they cannot be imported."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        runner = subprocess.Popen(
+            [project.python, str(RUNNER), str(theirs.fileno()), str(os.getpid())],
+            cwd=project.path[0] if project.path else None,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()], start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        try:
+            said = _ask(ours, project, patience)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(runner.pid, signal.SIGKILL)
+            code = runner.wait()
+    if "ready" in said:
+        return sorted(said["ready"]["tasks"])
+    raise _refusal(project, said.get("failed") or _how_it_ended(code))
+
+
+def _ask(line: socket.socket, project: Project, patience: float) -> dict[str, Any]:
+    """What the runner answers; nothing when it ended without an answer."""
+    hello = {
+        "protocol": PROTOCOL, "mode": "plain", "path": project.path, "import": project.imports,
+        "max_payload": 0,
+    }  # fmt: skip
+    line.settimeout(patience)
+    try:
+        line.sendall(json.dumps({"hello": hello}).encode() + b"\n")
+        with line.makefile("rb") as answers:
+            answer: dict[str, Any] = json.loads(answers.readline() or b"{}")
+            return answer
+    except TimeoutError:
+        return {"failed": f"it took longer than {patience:g} s"}
+    except (OSError, ValueError):
+        return {}
+
+
+def _how_it_ended(code: int) -> str:
+    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+    return f"it ended the interpreter {how}"
+
+
+def _refusal(project: Project, why: str) -> InvalidInput:
+    modules = ", ".join(project.imports)
+    line = why.strip().partition("\n")[0].rstrip(".")
+    return InvalidInput(
+        f"{project.python} cannot import {modules} ({line}): mend that, name the interpreter that "
+        "can with --python, or add it as it is with --no-check."
+    )
