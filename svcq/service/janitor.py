@@ -13,7 +13,9 @@ from typing import Self
 
 from svcq.config import Config
 from svcq.errors import SvcqError
+from svcq.service.log import shorten
 from svcq.store import Store, open_store
+from svcq.worker.program import worker_log
 
 EVERY = 600.0  # seconds
 
@@ -51,6 +53,7 @@ class Janitor:
 
 def tidy(store: Store, config: Config) -> tuple[int, int]:
     """Let go what is past its retention; how many jobs, and how many files of output."""
+    shorten(worker_log(config))
     removed = store.cleanup()
     # Another store that shares this home has jobs of its own, whose output is none of ours.
     own = Path(config.store).parent == config.home

@@ -9,16 +9,22 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
+from typing import Self
 
 from svcq.config import Config, load
-from svcq.errors import Refused, StoreVersion, SvcqError
+from svcq.errors import NotPermitted, Refused, StoreVersion, SvcqError
 from svcq.host import processes, service
+from svcq.host.service import Manager
+from svcq.service.clock import Clock
+from svcq.service.crew import ServiceCrew, drain, interrupt
 from svcq.service.janitor import Janitor
+from svcq.service.starts import Starts
 from svcq.service.supervisor import Supervisor
+from svcq.service.when_done import WhenDone
+from svcq.service.wishes import Wishes
 from svcq.store import Store, open_store, upgrade_store
 from svcq.version import __version__
 from svcq.worker.places import Places
@@ -27,42 +33,69 @@ LOOK = 1.0  # seconds
 _LAST_WAIT = 60.0  # seconds for jobs to go back when the machine goes down
 
 
-def run_service(config: Config, say: Callable[[str], None]) -> None:
-    """Run until SIGTERM or SIGINT."""
-    places = Places(config.home)
+Say = Callable[[str], None]
+Beside = Callable[[Config, Say, Wishes], AbstractContextManager[object]]
+
+
+def run_service(home: Path, manager: Manager, say: Say, beside: Beside) -> None:
+    """Run until SIGTERM or SIGINT; `beside` hears callers meanwhile, and holds up nothing."""
+    places = Places(home)
     places.prepare()
     leaving = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: leaving.set())
-    with _only_one(places), closing(_open(config, say)) as store, Janitor(config, say):
-        supervisor = Supervisor(store, config, say)
-        service.notify("READY=1")
-        say(f"svcq {__version__} runs, pid {os.getpid()}, on {config.store}.")
-        _watch(supervisor, config, leaving, say)
-        service.notify("STOPPING=1")
-        _stop(supervisor, say)
+    with _only_one(places) as lock, Starts(home, leaving, say):
+        config, wishes = load(home), Wishes()
+        with (
+            closing(_open(config, say)) as store,
+            Janitor(config, say),
+            Clock(config, say),
+            WhenDone(config, say),
+            beside(config, say, wishes),
+        ):
+            crew = ServiceCrew(config, manager, say)
+            supervisor = Supervisor(store, config, say, crew, wishes)
+            service.notify("READY=1")
+            say(f"svcq {__version__} runs, pid {os.getpid()}, on {config.store}.")
+            _watch(supervisor, leaving)
+            service.notify("STOPPING=1")
+            _stop(manager.why_leaving(), store, lock, say)
 
 
 class _only_one:  # noqa: N801 (used as a function is)
     """The lock of the service, with its pid for whoever comes second."""
 
     def __init__(self, places: Places) -> None:
-        self._path: Path = places.service_lock
+        self.places = places
+        self._lock: int | None = None
 
-    def __enter__(self) -> None:
-        lock = processes.hold_lock(self._path)
+    def __enter__(self) -> Self:
+        path = self.places.service_lock
+        try:
+            lock = processes.hold_lock(path)
+        except OSError as error:
+            raise NotPermitted(
+                f"{path} cannot be written ({error.strerror}), so no service can run on this home: "
+                "set SVCQ_HOME to one that can be written."
+            ) from error
         if lock is None:
-            holder = self._path.read_text().strip() or "unknown"
+            holder = path.read_text().strip() or "unknown"
             raise Refused(
-                f"The service runs already, with pid {holder}, on {self._path.parent}: "
+                f"The service runs already, with pid {holder}, on {path.parent}: "
                 "svcq restart starts it anew, svcq stop ends it."
             )
         os.ftruncate(lock, 0)
         os.write(lock, str(os.getpid()).encode())
         self._lock = lock
+        return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._lock)
+        self.release()
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 def _open(config: Config, say: Callable[[str], None]) -> Store:
@@ -75,57 +108,30 @@ def _open(config: Config, say: Callable[[str], None]) -> Store:
         return open_store(config)
 
 
-def _watch(
-    supervisor: Supervisor, config: Config, leaving: threading.Event, say: Callable[[str], None]
-) -> None:
-    file = config.home / "config.toml"
-    read, said = _changed(file), ""
+def _watch(supervisor: Supervisor, leaving: threading.Event) -> None:
+    said = ""
     while not leaving.is_set():
-        try:
-            if _changed(file) != read:
-                read = _changed(file)
-                config = load(config.home)
-                say("The settings have changed and were read again.")
-                supervisor.renew()
-            status = supervisor.look(config)
-        except (SvcqError, OSError) as error:
-            status = str(error)
-            if status != said:  # a store that is away is told of once
-                say(status)
-        if status != said:
-            service.notify(f"STATUS={status}")
-            said = status
+        how = supervisor.tend()
+        if how != said:
+            service.notify(f"STATUS={how}")
+            said = how
         service.notify("WATCHDOG=1")
         leaving.wait(LOOK)
 
 
-def _changed(file: Path) -> tuple[int, int] | None:
-    with suppress(OSError):
-        status = file.stat()
-        return status.st_mtime_ns, status.st_size
-    return None
-
-
-def _stop(supervisor: Supervisor, say: Callable[[str], None]) -> None:
-    why = service.why_leaving()
+def _stop(why: str, store: Store, lock: _only_one, say: Callable[[str], None]) -> None:
     if why == "restart":
         say("Stopped to be started anew; the workers go on meanwhile.")
         return
+    # A worker that is only just coming up is in no list yet: it ends when it finds no service.
+    lock.release()
     try:
         if why == "down":
-            _interrupt(supervisor)
+            interrupt(store, lock.places, _LAST_WAIT)
             say("The session ends: what was running goes on at the next start.")
             return
-        running = sum(one.running for one in supervisor.drain())
+        running = sum(one.running for one in drain(store, lock.places))
     except SvcqError as error:
         say(str(error))
         return
     say(f"Stopped; jobs that still run to their end: {running}." if running else "Stopped.")
-
-
-def _interrupt(supervisor: Supervisor) -> None:
-    """All jobs go back, and nobody is left when the session ends."""
-    supervisor.drain(now=True)
-    deadline = time.monotonic() + _LAST_WAIT
-    while supervisor.mine() and time.monotonic() < deadline:
-        time.sleep(0.1)
