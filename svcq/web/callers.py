@@ -1,0 +1,18 @@
+"""Who asks, and what they may do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from svcq.client.verbs import Role
+
+
+class Caller(NamedTuple):
+    """Someone who was let in. `name` is the account that owns what they add."""
+
+    name: str | None
+    role: Role
+    by: str  # token, cookie, or peer
+
+    def may(self, role: Role) -> bool:
+        return self.role >= role

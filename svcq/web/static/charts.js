@@ -1,0 +1,86 @@
+// Activity, minute by minute.
+"use strict";
+
+(() => {
+  const FAILURES = ["failed", "timed_out", "rejected", "lost"];
+  const drawn = new Map();
+
+  const colour = (name) => {
+    // A variable holds both colours of a theme; only a computed property is one of them.
+    const probe = document.createElement("i");
+    probe.style.color = `var(--${name})`;
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  };
+  const faded = (rgb, part) => rgb.replace("rgb(", "rgba(").replace(")", `, ${part})`);
+
+  const series = (minutes, activity) => {
+    const now = Math.floor(Date.now() / 60000);
+    const times = Array.from({ length: minutes }, (_, i) => (now - minutes + 1 + i) * 60);
+    const index = new Map(times.map((time, i) => [time, i]));
+    const [added, completed, failed] = [0, 1, 2].map(() => new Array(minutes).fill(0));
+    for (const one of activity) {
+      const at = index.get(Math.floor(Date.parse(one.minute) / 60000) * 60);
+      if (at === undefined) continue;
+      added[at] += one.counts.added ?? 0;
+      completed[at] += one.counts.completed ?? 0;
+      for (const kind of FAILURES) failed[at] += one.counts[kind] ?? 0;
+    }
+    return [times, added, completed, failed];
+  };
+
+  const options = (box, small) => {
+    const line = colour("line");
+    const soft = colour("faint");
+    const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const bars = uPlot.paths.bars({ size: [0.8, 18], radius: 0.25 });
+    const steps = uPlot.paths.stepped({ align: 1 });
+    const drawnAs = (name, paths, fill) => ({ label: name, stroke: colour(fill), fill: faded(colour(fill), paths === bars ? 0.85 : 0.12), width: paths === bars ? 0 : 1.5, paths, points: { show: false } });
+    const many = Number(new URL(box.dataset.from, location).searchParams.get("minutes")) > 240;
+    const shape = many ? steps : bars;
+    return {
+      width: box.clientWidth - 24,
+      height: small ? 96 : 220,
+      padding: [8, 4, 0, 0],
+      cursor: { show: !small, y: false },
+      legend: { show: !small, live: true },
+      scales: { y: { range: (_, low, high) => [0, Math.max(high, 4)] } },
+      axes: small ? [{ ...axis, size: 22, space: 70 }, { show: false }] : [axis, { ...axis, size: 44 }],
+      series: [{}, { ...drawnAs("added", steps, "plan"), show: !small }, drawnAs("completed", shape, "good"), drawnAs("failed", shape, "bad")],
+    };
+  };
+
+  const draw = async (box) => {
+    let said;
+    try {
+      said = await svcq.call(`GET ${box.dataset.from}`);
+    } catch {
+      return; // the label of the stream tells that the service is away
+    }
+    const minutes = Number(new URL(box.dataset.from, location).searchParams.get("minutes"));
+    const data = series(minutes, said.minutes);
+    drawn.get(box)?.destroy();
+    if (box.isConnected) drawn.set(box, new uPlot(options(box, box.dataset.chart === "small"), data, box));
+  };
+  const all = () => {
+    for (const [box, chart] of drawn) {
+      if (!box.isConnected) {
+        chart.destroy();
+        drawn.delete(box);
+      }
+    }
+    document.querySelectorAll("[data-chart]").forEach(draw);
+  };
+
+  document.addEventListener("htmx:afterSwap", all);
+  document.addEventListener("svcq:theme", all);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
+  let resized;
+  addEventListener("resize", () => {
+    clearTimeout(resized);
+    resized = setTimeout(all, 150);
+  });
+  all();
+})();
