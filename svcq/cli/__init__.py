@@ -22,6 +22,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Queueing": {
         "add": ("add", "queue a command or a task"),
         "enqueue": ("enqueue", "queue jobs given as JSON: one object, or a file of them"),
+        "schedule": ("schedules", "jobs that come again: by cron, at an interval, or once"),
     },
     "Watching": {
         "list": ("look", "list jobs"),
@@ -29,10 +30,11 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "why": ("why", "say why a job is where it is"),
         "log": ("log", "print the output of a job, also while it is written"),
         "wait": ("wait", "wait until jobs have ended, and exit as the job did"),
-        "status": ("numbers", "how many jobs are in each state, and who works on them"),
+        "status": ("status", "how many jobs are in each state, and who works on them"),
         "stats": ("numbers", "how long jobs wait and run, by queue"),
         "activity": ("numbers", "what happened, minute by minute"),
         "top": ("top", "a live screen of what runs, waits and ended"),
+        "open": ("web", "open the page in your browser"),
     },
     "Steering": {
         "cancel": ("steer", "stop jobs, running ones too"),
@@ -41,6 +43,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "hold": ("steer", "park jobs until they are released"),
         "release": ("steer", "let held jobs go"),
         "move": ("steer", "put a pending job first, or last, in its queue"),
+        "when-done": ("when_done", "sleep, shut down or run a command when all is done"),
         "dlq": ("letters", "the dead letter queue: list, show, retry or purge what is dead"),
         "purge": ("tidy", "remove all jobs in a state for good"),
         "cleanup": ("tidy", "remove what is past its retention now"),
@@ -62,6 +65,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "start": ("service", "start the service"),
         "stop": ("service", "stop the service; running jobs finish"),
         "restart": ("service", "start the service anew; running jobs go on"),
+        "user": ("users", "who else may use the service: add, remove or list them"),
+        "token": ("web", "the tokens by which programs reach the service"),
     },
     "The store": {
         "backup": ("transfer", "copy the store to a new file while it is in use"),
@@ -78,7 +83,16 @@ HIDDEN: dict[str, tuple[str, str]] = {
     "service": ("service", "run the service, as the service manager does"),
 }
 
-INTERRUPTED = 128 + 2
+# They speak to the service manager, as root where it is the machine's.
+_WITH_THE_MANAGER = ("install", "uninstall", "start", "stop", "restart", "schedule")
+
+# They are all the client's: who does not own the store asks the service.
+_ASKING = (
+    "add", "enqueue", "list", "show", "why", "log", "wait", "status", "stats", "activity", "top",
+    "open", "cancel", "retry", "edit", "hold", "release", "move", "dlq", "purge", "cleanup",
+    "queue", "pause", "resume", "config", "worker",
+)  # fmt: skip
+
 PIPE_CLOSED = 128 + 13
 # `svcq wait` exits as the job did, so what goes wrong with the wait itself has a code apart.
 ERRORS_OF_WAIT = 125
@@ -86,26 +100,37 @@ ERRORS_OF_WAIT = 125
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code."""
+    _fill_closed_streams()
     try:
-        code = _run(arguments)
-        sys.stdout.flush()
-    except SystemExit as done:  # argparse has printed the help that was asked for
-        return int(done.code or 0)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+        return _run(arguments)
     except BrokenPipeError:
-        # What is still buffered would fail again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
-    return code
+    finally:
+        _let_go()
 
 
 def _run(arguments: Sequence[str]) -> int:
-    _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A locale that lacks a character must not cost the line it stands in.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    name, *rest = arguments or ["--help"]
+    words = _as_text(arguments)
+    system = words[:1] == ["--system"]
+    name, *rest = words[system:] or ["--help"]
+    done = False
+    try:
+        code = _run_command(name, rest, system=system)
+        done = True
+        sys.stdout.flush()
+    except SvcqError as error:
+        return _complain(error, name)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _complain(_unwritten(error) if done else _from_system(error), name)
+    return code
+
+
+def _run_command(name: str, rest: Sequence[str], *, system: bool) -> int:
     try:
         if name in ("-h", "--help", "help") and rest[:1]:
             name, rest = rest[0], ["--help"]
@@ -115,17 +140,31 @@ def _run(arguments: Sequence[str]) -> int:
         if name in ("-V", "--version"):
             print(f"svcq {__version__}")
             return 0
-        if name == "add" and _add_words(rest):
+        if name == "add" and _add_words(rest, system=system):
             return 0
         parser = parser_of(name)
         options = parser.read(rest)
+        options.system = system or getattr(options, "system", False)
+        if options.system and name not in _WITH_THE_MANAGER:
+            _be_the_account(asking=name in _ASKING)
         return int(options.run(options) or 0)
-    except SvcqError as error:
-        return _complain(error, name)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        return _complain(_from_system(error), name)
+    except SystemExit as done:  # argparse has printed the help that was asked for
+        return int(done.code or 0)
+
+
+def _as_text(arguments: Sequence[str]) -> list[str]:
+    if all(word.isascii() for word in arguments):
+        return list(arguments)
+    from svcq.environment import rescued
+
+    return [rescued(word) for word in arguments]
+
+
+def _be_the_account(*, asking: bool) -> None:
+    """What is the machine's belongs to an account of its own, and root opens none of it."""
+    from svcq.host.service import become_account
+
+    become_account(asking=asking)
 
 
 def _fill_closed_streams() -> None:
@@ -135,20 +174,36 @@ def _fill_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  for as long as the program
 
 
-def _add_words(arguments: Sequence[str]) -> bool:
+def _let_go() -> None:
+    """See that nothing is left to be written: it would fail again when the interpreter ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+def _add_words(arguments: Sequence[str], *, system: bool) -> bool:
     """Do without a parser where there is no option to parse."""
     from svcq.cli.command import add_command, words_alone
 
     words = words_alone(arguments)
     if words:
+        if system:
+            _be_the_account(asking=True)
         add_command(words)
     return bool(words)
 
 
 def _complain(error: SvcqError, command: str) -> int:
-    from svcq.cli.text import clean
+    from contextlib import suppress
 
-    print(f"svcq: {clean(str(error), lines=True)}", file=sys.stderr)
+    from svcq.cli.text import sentence
+
+    with suppress(OSError):  # when nobody can read it, the exit code tells
+        print(f"svcq: {sentence(error)}", file=sys.stderr)
     if command == "wait" and not isinstance(error, WaitTimeout):
         return ERRORS_OF_WAIT
     return error.exit_code
@@ -157,9 +212,15 @@ def _complain(error: SvcqError, command: str) -> int:
 def _from_system(error: OSError) -> SvcqError:
     from svcq.errors import NotPermitted, Refused
 
-    where = f"{error.filename}: " if error.filename else ""
-    said = f"{where}{error.strerror or error}."
+    where = error.filename or "Something could not be read or written"
+    said = f"{where}: {error.strerror or error}."
     return NotPermitted(said) if isinstance(error, PermissionError) else Refused(said)
+
+
+def _unwritten(error: OSError) -> SvcqError:
+    from svcq.errors import Refused
+
+    return Refused(f"It was done, but what it printed could not be written ({error.strerror}).")
 
 
 def all_commands() -> dict[str, tuple[str, str]]:
@@ -195,7 +256,11 @@ def _unknown(name: str, known: list[str]) -> SvcqError:
 
 
 def overview() -> str:
-    lines = ["usage: svcq COMMAND ...", "", "A job queue that a computer runs as a service."]
+    lines = [
+        "usage: svcq [--system] COMMAND ...",
+        "",
+        "A job queue that a computer runs as a service.",
+    ]
     for title, group in COMMANDS.items():
         lines += ["", f"{title}:"]
         lines += [f"  {name:<14} {about}" for name, (_, about) in group.items()]
@@ -208,9 +273,11 @@ First steps:
   svcq add --in 90m 'du -sh * | sort' queue a shell line for later
   svcq list                           see what became of it
 
-svcq COMMAND --help says more about one. Jobs are given by id or name. Every command that
-reads has --json. SVCQ_HOME names the home directory, SVCQ_STORE the store.
+svcq COMMAND --help says more about one. Jobs are given by id or name. Every
+command that reads has --json. SVCQ_HOME names the home directory, SVCQ_STORE
+the store. svcq --system COMMAND is about the queue of the whole machine
+(svcq install --system), for root.
 
-Exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 no such job or queue,
-4 the store cannot be used, 5 not permitted. svcq wait exits as the job did; its own errors
-are 125, its timeout 124.""".splitlines()
+Exit codes: 0 done, 1 the answer is no, 2 wrong usage or input, 3 no such job or
+queue, 4 the store or service cannot be reached, 5 not permitted. svcq wait
+exits as the job did; its own errors are 125, its timeout 124.""".splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from svcq.cli.command import captured_environment, print_added, read_command
@@ -33,13 +34,24 @@ def _add_parser(parser: Parser) -> None:
     parser.usage = "svcq add [OPTIONS] [--] COMMAND...\n       svcq add [OPTIONS] --task NAME"
     parser.description = f"{parser.description}\n{_ABOUT}"
     parser.add_argument("command", nargs="...", metavar="COMMAND", help="what to run")
+    add_what(parser)
+    add_json(parser)
+    add_options(parser)
+    add_where(parser)
+    parser.set_defaults(run=_add, after_dashes=None)
+    parser.prepare = lambda arguments: set_command_aside(parser, arguments)
+
+
+def add_what(parser: Parser) -> None:
+    """How a command is meant, or which task instead of it."""
     parser.add_argument("--shell", action="store_true", help="the words are a line for the shell")
     parser.add_argument("--no-shell", action="store_true", help="the word is a program")
     parser.add_argument("--task", metavar="NAME", help="run this Python function: module.function")
     parser.add_argument("--args", metavar="JSON", help="its positional arguments, a JSON array")
     parser.add_argument("--kwargs", metavar="JSON", help="its named arguments, a JSON object")
-    add_json(parser)
-    add_options(parser)
+
+
+def add_where(parser: Parser) -> None:
     group = parser.add_argument_group("where a command runs")
     group.add_argument("--cwd", metavar="DIR", help="the directory; the current one by default")
     group.add_argument(
@@ -47,8 +59,6 @@ def _add_parser(parser: Parser) -> None:
         help="set a variable, or take it along though it belongs to this session",
     )  # fmt: skip
     group.add_argument("--no-env", action="store_true", help="take no other variables along")
-    parser.set_defaults(run=_add, after_dashes=None)
-    parser.prepare = lambda arguments: set_command_aside(parser, arguments)
 
 
 def set_command_aside(parser: Parser, arguments: list[str]) -> list[str]:
@@ -71,7 +81,7 @@ def words_given(options: Namespace) -> list[str]:
 def _add(options: Namespace) -> None:
     from svcq.client import Client
 
-    _check_usage(options)
+    check_usage(options)
     with Client() as client:
         (added,) = client.add([_new_job(options, client)])
         if options.json:
@@ -82,7 +92,8 @@ def _add(options: Namespace) -> None:
             print_added(added)
 
 
-def _check_usage(options: Namespace) -> None:
+def check_usage(options: Namespace) -> None:
+    """A command or a task, and for each only what it can have."""
     words = words_given(options)
     if options.task is None:
         if not words:
@@ -105,19 +116,27 @@ def _check_usage(options: Namespace) -> None:
 def _new_job(options: Namespace, client: Client) -> NewJob:
     said = said_options(options, client)
     if options.task is not None:
-        args = _json(options.args or "[]", "--args", list)
-        kwargs = _json(options.kwargs or "{}", "--kwargs", dict)
-        return client.new_task(options.task, args, kwargs, **said)
+        return client.new_task(options.task, *arguments_given(options), **said)
     command = read_command(words_given(options), shell=options.shell, no_shell=options.no_shell)
     if options.cwd is not None:
         said["cwd"] = options.cwd
-    return client.new_command(command, env=_environment(options), **said)
+    return client.new_command(command, env=environment_given(options), **said)
 
 
-def _environment(options: Namespace) -> dict[str, str]:
+def arguments_given(options: Namespace) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a task: positional, named."""
+    args: list[Any] = _json(options.args or "[]", "--args", list)
+    kwargs: dict[str, Any] = _json(options.kwargs or "{}", "--kwargs", dict)
+    return args, kwargs
+
+
+def environment_given(
+    options: Namespace, captured: Callable[[], dict[str, str]] = captured_environment
+) -> dict[str, str]:
+    """The variables of the session that are taken along, and those that are named."""
     from os import environ
 
-    variables = {} if options.no_env else captured_environment()
+    variables = {} if options.no_env else captured()
     for given in options.env:
         name, separator, value = given.partition("=")
         if not separator and name not in environ:
@@ -127,10 +146,10 @@ def _environment(options: Namespace) -> dict[str, str]:
 
 
 def _json(text: str, what: str, kind: type) -> Any:
-    import json
+    from svcq.strict import parse_json
 
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"The value of {what} is not JSON ({error}).") from None
     if not isinstance(value, kind):

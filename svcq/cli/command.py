@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from svcq.errors import InvalidInput
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from svcq.adder import Adder
     from svcq.store import Added
 
 _SHELL_SIGNS = frozenset(" \t\n|&;<>()$`\"'*?")
@@ -26,12 +29,23 @@ def words_alone(arguments: Sequence[str]) -> list[str]:
 
 
 def add_command(words: list[str]) -> None:
-    from svcq.adder import Adder
-
-    with Adder() as adder:
+    with _open_adder() as adder:
         new = adder.new_command(read_command(words), env=captured_environment())
         (added,) = adder.add([new])
         print_added(added)
+
+
+def _open_adder() -> Adder:
+    """The quick part of the client; all of it for those who ask the service."""
+    from svcq.door import find_socket
+
+    if find_socket() is None:
+        from svcq.adder import Adder
+
+        return Adder()
+    from svcq.client import Client
+
+    return Client()
 
 
 def read_command(words: list[str], *, shell: bool = False, no_shell: bool = False) -> Any:

@@ -19,6 +19,9 @@ _ABOUT = """
 """
 
 
+_SYSTEM = "the queue of the whole machine"
+
+
 class Option(NamedTuple):
     names: list[str]
     about: str
@@ -72,6 +75,7 @@ _DYNAMIC = {
     # The name if it has one; newest first, and never so many that pressing a key takes long.
     "JOB": "svcq list --limit 50 --columns id",
     "QUEUE": "svcq queue list",
+    "SCHEDULE": "svcq schedule list --limit 200",
 }
 
 
@@ -92,15 +96,23 @@ def _bash(found: list[Command]) -> str:
         ]
     groups = "|".join(sorted({c.words[0] for c in found if len(c.words) > 1}))
     names = " ".join(all_commands())
+    dynamic = "\n".join(
+        f"  elif [[ $target == {target} ]]; then\n    words=$(_svcq_first_column {listing})"
+        for target, listing in _DYNAMIC.items()
+    )
     return f"""\
 # Completion of svcq for bash; made by `svcq completion bash`.
 _svcq_first_column() {{ "$@" 2>/dev/null | tail -n +2 | awk '{{print $1}}'; }}
 _svcq() {{
+  if [[ ${{COMP_WORDS[1]}} == --system ]] && ((COMP_CWORD > 1)); then
+    COMP_WORDS=(svcq "${{COMP_WORDS[@]:2}}")
+    ((COMP_CWORD--))
+  fi
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
   local key=${{COMP_WORDS[1]}} options="" words="" target=""
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "{names} --help --version" -- "$current"))
+    COMPREPLY=($(compgen -W "{names} --system --help --version" -- "$current"))
     return
   fi
   case $key in {groups}) ((COMP_CWORD > 2)) && key="$key ${{COMP_WORDS[2]}}" ;; esac
@@ -112,10 +124,7 @@ _svcq() {{
   esac
   if [[ $current == -* ]]; then
     words=$options
-  elif [[ $target == JOB ]]; then
-    words=$(_svcq_first_column {_DYNAMIC["JOB"]})
-  elif [[ $target == QUEUE ]]; then
-    words=$(_svcq_first_column {_DYNAMIC["QUEUE"]})
+{dynamic}
   elif [[ -n $target && -z $words ]]; then
     COMPREPLY=($(compgen -f -- "$current"))
     return
@@ -155,6 +164,9 @@ def _zsh(found: list[Command]) -> str:
         for name, (_, about) in all_commands().items()
     )
     groups = "|".join(sorted({c.words[0] for c in found if len(c.words) > 1}))
+    dynamic = "\n".join(
+        f"  elif [[ $target == {target} ]]; then\n    {_zsh_column(target)}" for target in _DYNAMIC
+    )
     return f"""\
 #compdef svcq
 # Completion of svcq for zsh; made by `svcq completion zsh`.
@@ -163,6 +175,10 @@ _svcq() {{
   local target key=$words[2]
   local -a line; line=("${{words[@]}}"); local at=$CURRENT
   words=()
+  if [[ $line[2] == --system ]] && ((at > 2)); then
+    line[2]=()
+    ((at--))
+  fi
   if ((at == 2)); then
     names=(
 {names}
@@ -177,12 +193,11 @@ _svcq() {{
   esac
   if [[ $line[at] == -* ]]; then
     _describe option options
-  elif [[ $line[at-1] == --queue || $target == QUEUE ]]; then
-    compadd -- ${{(f)"$({_DYNAMIC["QUEUE"]} 2>/dev/null | awk 'NR > 1 {{print $1}}')"}}
+  elif [[ $line[at-1] == --queue ]]; then
+    {_zsh_column("QUEUE")}
   elif [[ $line[at-1] == --state ]]; then
     compadd -- {" ".join(state.value for state in State)}
-  elif [[ $target == JOB ]]; then
-    compadd -- ${{(f)"$({_DYNAMIC["JOB"]} 2>/dev/null | awk 'NR > 1 {{print $1}}')"}}
+{dynamic}
   elif (($#words)); then
     compadd -- $words
   else
@@ -190,6 +205,10 @@ _svcq() {{
   fi
 }}
 compdef _svcq svcq"""
+
+
+def _zsh_column(target: str) -> str:
+    return f"""compadd -- ${{(f)"$({_DYNAMIC[target]} 2>/dev/null | awk 'NR > 1 {{print $1}}')"}}"""
 
 
 def _colons(text: str) -> str:
@@ -204,6 +223,7 @@ def _fish(found: list[Command]) -> str:
     lines = [
         "# Completion of svcq for fish; made by `svcq completion fish`.",
         "complete -c svcq -f",
+        f"complete -c svcq -n __fish_use_subcommand -l system -d {_quoted(_SYSTEM)}",
     ]
     for command in found:
         first, *second = command.words

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from svcq.cli.add import set_command_aside
 from svcq.cli.command import read_command
 from svcq.cli.options import FLAGS, add_options, said_options
-from svcq.cli.parser import Namespace, Parser, add_json
-from svcq.cli.text import clean, print_json
+from svcq.cli.parser import Namespace, Parser, add_json, answer
+from svcq.cli.text import print_json, sentence
 from svcq.errors import InvalidInput, Refused, SvcqError, WrongState
 from svcq.jobs import WAITING, Job
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _ABOUT = """
 With options, or a new command after --, it changes what they say. Without any it opens the job in
-$VISUAL or $EDITOR; what is wrong there is said, and offered again.
+$VISUAL or $EDITOR; what is wrong there is said and, in a terminal, offered again.
 
   svcq edit 12 --priority 5 --in 2h
   svcq edit 12 -- ffmpeg -i b.mov b.mp4
@@ -84,8 +84,12 @@ def _edit_by_hand(client: Client, job: Job) -> Job | None:
 
     if job.state not in WAITING:
         raise WrongState(f"Job {job.id} is {job.state}: only a job that waits can be edited.")
-    if not sys.stdin.isatty():
-        raise InvalidInput("There is no terminal for an editor: give options instead.")
+    asks = sys.stdin.isatty()
+    if not (asks or _editor()):
+        raise InvalidInput(
+            "There is no terminal for an editor: give options instead, or set EDITOR to a program "
+            "that needs none."
+        )
     before = _as_toml(job)
     with tempfile.TemporaryDirectory(prefix="svcq-") as folder:
         file = Path(folder) / f"job-{job.id}.toml"
@@ -101,14 +105,19 @@ def _edit_by_hand(client: Client, job: Job) -> Job | None:
             except WrongState:
                 raise  # it has moved on: no edit will help
             except SvcqError as error:
-                print(f"svcq: {clean(str(error))}", file=sys.stderr)
-            print("Edit it again? [Y/n] ", end="", file=sys.stderr, flush=True)
-            if sys.stdin.readline().strip().lower() in ("n", "no", "q"):
+                if not asks:
+                    raise
+                print(f"svcq: {sentence(error)}", file=sys.stderr)
+            if answer("Edit it again? [Y/n] ") in ("n", "no", "q"):
                 return None
 
 
+def _editor() -> str | None:
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR")
+
+
 def _open_editor(file: Path) -> None:
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    editor = _editor() or "vi"
     try:
         code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode
     except (OSError, ValueError) as error:

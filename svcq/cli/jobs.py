@@ -127,9 +127,9 @@ def _targets(
 
 
 def _complain(error: SvcqError) -> int:
-    from svcq.cli.text import clean
+    from svcq.cli.text import sentence
 
-    print(f"svcq: {clean(str(error))}", file=sys.stderr)
+    print(f"svcq: {sentence(error)}", file=sys.stderr)
     return error.exit_code
 
 

@@ -1,19 +1,18 @@
-"""`svcq log`: the output of a job, also while it is written."""
+"""`svcq log`: the output of a job, also while it is written; and what svcq itself noted."""
 
 from __future__ import annotations
 
 import socket
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from svcq.cli.output import Harmless, LogReader, start_of_tail
+from svcq.cli.output import Harmless
 from svcq.cli.parser import Namespace, Parser, add_json, whole
 from svcq.cli.text import clean, coloured, print_json
 from svcq.errors import InvalidInput, NotFound
 from svcq.jobs import FINISHED, Job, Run, State
-from svcq.logs import log_file, read_log
+from svcq.logs import Log
 
 if TYPE_CHECKING:
     from svcq.client import Client
@@ -23,7 +22,7 @@ _LONG = 60.0  # between looks at a store in which nothing is written
 
 
 def _log_parser(parser: Parser) -> None:
-    parser.add_argument("job", metavar="JOB", help="an id or a name")
+    parser.add_argument("job", nargs="?", metavar="JOB", help="an id or a name")
     parser.add_argument(
         "-f", "--follow", action="store_true",
         help="print what comes, through all attempts, until the job has ended",
@@ -37,6 +36,10 @@ def _log_parser(parser: Parser) -> None:
         help="only the last N lines",
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="of all runs, oldest first")
+    parser.add_argument(
+        "--service", action="store_true", help="what the service has noted, instead of a job's"
+    )
+    parser.add_argument("--workers", action="store_true", help="what the workers have noted")
     add_json(parser)
     parser.set_defaults(run=_log)
 
@@ -45,6 +48,13 @@ def _log(options: Namespace) -> None:
     from svcq.client import Client
 
     _check(options)
+    if options.service or options.workers:
+        from svcq.cli.own_log import print_own_log
+
+        print_own_log(options)
+        return
+    if options.job is None:
+        raise InvalidInput("JOB is missing: see svcq log --help.")
     with Client() as client:
         job = client.get(options.job)
         runs = _chosen(job, options)
@@ -86,17 +96,15 @@ def _print_runs(
         _say(f"Job {job.id} has not run yet: svcq why {job.id} says why.")
     for run in runs:
         printer.begin(run)
-        path = log_file(client.config.home, job.id, run)
-        try:
-            size = path.stat().st_size
-            start = 0 if tail is None else start_of_tail(path, tail)
-            for chunk in read_log(path, start):
-                printer.write(chunk)
-        except FileNotFoundError:
-            size = 1
+        log = client.output(job, run)
+        size = log.size()
+        if size is None:
             _print_kept(client, job, run, printer, tail)
+        else:
+            for chunk in log.read(0 if tail is None else log.start_of_tail(tail)):
+                printer.write(chunk)
         printer.end()
-        if not size and sys.stdout.isatty():
+        if size == 0 and sys.stdout.isatty():
             _say(_nothing(job, run))
 
 
@@ -137,17 +145,17 @@ def _host_of(client: Client, job: Job, run: int, kept: Run | None) -> str | None
 
 
 def _json(client: Client, job: Job, run: int, tail: int | None) -> dict[str, Any]:
-    path = log_file(client.config.home, job.id, run)
-    shown: dict[str, Any] = {"job": job.id, "run": run, "file": str(path), "whole": True}
-    try:
-        data = b"".join(read_log(path, 0 if tail is None else start_of_tail(path, tail)))
+    log = client.output(job, run)
+    file = None if log.path is None else str(log.path)
+    shown: dict[str, Any] = {"job": job.id, "run": run, "file": file, "whole": True}
+    if log.size() is not None:
+        data = b"".join(log.read(0 if tail is None else log.start_of_tail(tail)))
         return {**shown, "output": data.decode("utf-8", "replace")}
-    except FileNotFoundError:
-        kept = _kept(client, job, run)
-        text = (kept and kept.tail) or ""
-        lines = text.splitlines()[-tail:] if tail else text.splitlines() if tail is None else []
-        output = "".join(f"{line}\n" for line in lines)
-        return {**shown, "file": None, "whole": not text, "output": output}
+    kept = _kept(client, job, run)
+    text = (kept and kept.tail) or ""
+    lines = text.splitlines()[-tail:] if tail else text.splitlines() if tail is None else []
+    output = "".join(f"{line}\n" for line in lines)
+    return {**shown, "file": None, "whole": not text, "output": output}
 
 
 class _Following:
@@ -177,12 +185,12 @@ class _Following:
 
     def _through(self, run: int) -> None:
         """One run, until it has ended."""
-        path = log_file(self._client.config.home, self._job.id, run)
+        log = self._client.output(self._job, run)
         host = _host_of(self._client, self._job, run, None)
         self._printer.begin(run)
-        if host is not None and not path.exists():
+        if host is not None and log.size() is None:
             _say(f"The output of run {run} is on {host}: its last lines come when it has ended.")
-        reader = LogReader(path, self._start(path))
+        reader = log.reader(self._start(log))
         wrote = False
         while True:
             # The look at the state comes first: what ended has written all it had to.
@@ -196,16 +204,13 @@ class _Following:
             if not wrote and host is None:
                 self._say_once(_nothing(self._job, run))
             self._wait(_LONG if host is not None else _LOOK)
-        if not path.exists():
+        if log.size() is None:
             _print_kept(self._client, self._job, run, self._printer, self._tail)
         self._printer.end()
 
-    def _start(self, path: Path) -> int:
+    def _start(self, log: Log) -> int:
         tail, self._tail = self._tail, None  # of later runs everything is new
-        try:
-            return 0 if tail is None else start_of_tail(path, tail)
-        except FileNotFoundError:
-            return 0
+        return 0 if tail is None or log.size() is None else log.start_of_tail(tail)
 
     def _wait(self, seconds: float) -> None:
         news = self._follower.next(seconds)

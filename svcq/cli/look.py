@@ -21,9 +21,11 @@ from svcq.cli.text import (
     print_facts,
     print_json,
     print_table,
+    without_empty,
 )
 from svcq.errors import InvalidInput
 from svcq.jobs import FINISHED, Job, Run, State
+from svcq.sizes import format_size
 from svcq.times import format_duration
 
 if TYPE_CHECKING:
@@ -142,20 +144,14 @@ def _print_jobs(jobs: Sequence[Job], names: list[str], options: Namespace) -> No
         print_json([job.as_json() for job in jobs])
         return
     now = datetime.now(UTC)
-    columns = [_COLUMNS[name] for name in names]
-    rows = [[value(job, now) for _, value in columns] for job in jobs]
+    columns = [_COLUMNS[name][0] for name in names]
+    rows: list[list[object]] = [[_COLUMNS[name][1](job, now) for name in names] for job in jobs]
     if options.columns is None:
-        columns, rows = _without_empty(columns, rows)
+        columns, rows = without_empty(columns, rows)
     if jobs:
-        print_table([column for column, _ in columns], rows)
+        print_table(columns, rows)
     elif sys.stdout.isatty():
         print("There are no such jobs." if filters_of(options) else "There are no jobs.")
-
-
-def _without_empty(columns: list[Any], rows: list[list[Any]]) -> tuple[list[Any], list[list[Any]]]:
-    """A column in which nothing stands takes room from those in which something does."""
-    used = [i for i in range(len(columns)) if any(row[i] not in (None, "") for row in rows)]
-    return [columns[i] for i in used], [[row[i] for i in used] for row in rows]
 
 
 def show_parser(parser: Parser) -> None:
@@ -183,20 +179,12 @@ def show(options: Namespace) -> None:
 
 
 def _job_json(client: Client, job: Job, runs: Sequence[Run], *, env: bool) -> dict[str, Any]:
-    shown = {**job.as_json(), "runs": [_run_json(run) for run in runs]}
+    shown = {**job.as_json(), "runs": [run.as_json() for run in runs]}
+    fired = client.firing_of(job.id)
+    shown["schedule"] = None if fired is None else fired.schedule
     if env:
         shown["env"] = _environment(client, job)
     return shown
-
-
-def _run_json(run: Run) -> dict[str, Any]:
-    shown = {
-        name: value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        if isinstance(value, datetime)
-        else value
-        for name, value in run._asdict().items()
-    }
-    return {**shown, "how": run.how.value}
 
 
 def _environment(client: Client, job: Job) -> dict[str, str]:
@@ -207,10 +195,10 @@ def _environment(client: Client, job: Job) -> dict[str, str]:
 
 def _print_job(client: Client, job: Job, runs: Sequence[Run], *, env: bool) -> None:
     now = datetime.now(UTC)
-    print_facts(_facts(job, now))
+    print_facts([*_facts(job, runs, now), ("schedule", _schedule(client, job))])
     if runs:
         print(f"\n{plural(len(runs), 'run')}")
-        print_table(_RUN_COLUMNS, [_run_row(run) for run in runs])
+        print_table(*without_empty(_RUN_COLUMNS, [_run_row(run) for run in runs]))
         _print_end(runs[-1])
     if env:
         print("\nenvironment")
@@ -218,7 +206,7 @@ def _print_job(client: Client, job: Job, runs: Sequence[Run], *, env: bool) -> N
             print(f"  {clean(name)}={clean(value)}")
 
 
-def _facts(job: Job, now: datetime) -> list[tuple[str, object]]:
+def _facts(job: Job, runs: Sequence[Run], now: datetime) -> list[tuple[str, object]]:
     def at(moment: datetime | None) -> str:
         return f"{local(moment)} ({ago(moment, now)})" if moment else ""
 
@@ -250,6 +238,7 @@ def _facts(job: Job, now: datetime) -> list[tuple[str, object]]:
         ("expires", at(job.expires_at)),
         ("started", at(job.started_at)),
         ("finished", at(job.finished_at)),
+        *_use(runs),
         ("exit code", _text(job.exit_code)),
         ("error", job.error),
         ("result", _json(job.result)),
@@ -261,6 +250,33 @@ def _facts(job: Job, now: datetime) -> list[tuple[str, object]]:
         ("copy of", job.copy_of),
         ("options", ", ".join(f"{name} {value}" for name, value in job.options.items())),
     ]
+
+
+def _use(runs: Sequence[Run]) -> list[tuple[str, object]]:
+    """What the newest run took of the machine, where anyone measured it."""
+    if not runs:
+        return []
+    return [("took", _took(runs[-1])), ("cpu time", _cpu(runs[-1])), ("memory", _memory(runs[-1]))]
+
+
+def _took(run: Run) -> str:
+    return format_duration(max(int((run.ended_at - run.started_at).total_seconds() * 1000), 0))
+
+
+def _cpu(run: Run) -> str:
+    return "" if run.cpu_ms is None else format_duration(run.cpu_ms)
+
+
+def _memory(run: Run) -> str:
+    return "" if run.peak_bytes is None else f"{format_size(run.peak_bytes)} at most"
+
+
+def _schedule(client: Client, job: Job) -> str:
+    """Where a job comes from that nobody added."""
+    fired = client.firing_of(job.id)
+    if fired is None:
+        return ""
+    return f"{fired.schedule}, {f'for {local(fired.nominal)}' if fired.nominal else 'as asked for'}"
 
 
 def _condition(job: Job) -> str | None:
@@ -284,6 +300,8 @@ _RUN_COLUMNS = [
     Column("how", least=6),
     Column("exit", right=True, dispensable=2),
     Column("took", dispensable=3),
+    Column("cpu", dispensable=7),
+    Column("memory", right=True, dispensable=8),
     Column("started", dispensable=4),
     Column("worker", dispensable=5, right=True),
     Column("host", least=6, dispensable=6),
@@ -292,11 +310,10 @@ _RUN_COLUMNS = [
 
 
 def _run_row(run: Run) -> list[object]:
-    took = int((run.ended_at - run.started_at).total_seconds() * 1000)
     error = (run.error or "").partition("\n")[0]
     return [
-        run.run, run.how.value, _text(run.exit_code), format_duration(max(took, 0)),
-        local(run.started_at), run.worker, run.host, error,
+        run.run, run.how.value, _text(run.exit_code), _took(run), _cpu(run),
+        _memory(run).removesuffix(" at most"), local(run.started_at), run.worker, run.host, error,
     ]  # fmt: skip
 
 

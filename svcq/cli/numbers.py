@@ -1,83 +1,17 @@
-"""`svcq status`, `stats` and `activity`: numbers about the store."""
+"""`svcq stats` and `svcq activity`: numbers about what happened."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from svcq.cli.parser import Namespace, Parser, add_json
-from svcq.cli.text import Column, ago, paint, plural, print_json, print_table
+from svcq.cli.text import Column, ago, print_json, print_table
 from svcq.errors import InvalidInput
-from svcq.times import MINUTE, format_duration, iso, parse_duration
+from svcq.times import MINUTE, format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from svcq.store import QueueStats, Times, Worker
-
-
-def _status_parser(parser: Parser) -> None:
-    parser.add_argument("--queue", metavar="QUEUE", help="the jobs of this queue alone")
-    add_json(parser)
-    parser.set_defaults(run=_status)
-
-
-def _status(options: Namespace) -> None:
-    from svcq.client import Client
-    from svcq.host import service
-
-    with Client() as client:
-        if options.queue is not None:
-            client.queue(options.queue)  # says so when there is none
-        counts = client.counts(options.queue)
-        workers = client.workers()
-        paused = [queue.name for queue in client.queues() if queue.paused]
-        store = client.config.store
-    stands = service.standing()
-    if options.json:
-        shown = [worker_json(worker) for worker in workers]
-        print_json(
-            {"counts": counts, "workers": shown, "service": stands._asdict(), "clock": None,
-             "paused": paused, "store": _without_password(store)}
-        )  # fmt: skip
-        return
-    told = [(state, n) for state, n in counts.items() if n]
-    width = max([len(f"{n:,}") for _, n in told], default=0)
-    for state, n in told:
-        print(f"{n:>{width},} {paint(state)}")
-    if not told:
-        print("There are no jobs.")
-    print(_who_works(workers))
-    if stands.installed:
-        text = f": {stands.text}" if stands.text else "."
-        print(f"The service {'runs' if stands.running else 'does not run'}{text}")
-    if paused:
-        print(f"Paused: {', '.join(paused)}.")
-
-
-def _who_works(workers: list[Worker]) -> str:
-    if not workers:
-        return "No worker is running."
-    slots = sum(worker.slots for worker in workers)
-    running = sum(worker.running for worker in workers)
-    return f"{plural(len(workers), 'worker')} with {plural(slots, 'slot')}, {running} in use."
-
-
-def worker_json(worker: Worker) -> dict[str, Any]:
-    """A worker as every face of svcq prints it."""
-    return {
-        "id": worker.id,
-        "host": worker.host,
-        "pid": worker.pid,
-        "started_at": iso(worker.started_at),
-        "slots": worker.slots,
-        "running": worker.running,
-        "version": worker.version,
-        "state": worker.state,
-    }
-
-
-def _without_password(store: str) -> str:
-    scheme, separator, rest = store.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if separator else store
+    from svcq.store import QueueStats, Times
 
 
 def _minutes_of(text: str) -> int:
@@ -109,15 +43,11 @@ def _stats(options: Namespace) -> None:
             client.queue(options.queue)
         found = client.stats(options.queue, minutes=options.minutes)
     if options.json:
-        print_json([_stats_json(one) for one in found])
+        print_json([one.as_json() for one in found])
     elif found:
         print_table(_STATS_COLUMNS, [_stats_row(one) for one in found])
     else:
         print("There are no numbers yet.")
-
-
-def _stats_json(stats: QueueStats) -> dict[str, Any]:
-    return {**stats._asdict(), "wait": stats.wait._asdict(), "run": stats.run._asdict()}
 
 
 _STATS_COLUMNS = [
@@ -169,10 +99,7 @@ def _activity(options: Namespace) -> None:
             client.queue(options.queue)
         found = client.activity(options.queue, minutes=options.minutes)
     if options.json:
-        print_json(
-            [{"minute": iso(round(one.minute.timestamp() * 1000)), "queue": one.queue,
-              "counts": one.counts} for one in found]
-        )  # fmt: skip
+        print_json([one.as_json() for one in found])
         return
     if not found:
         print(f"Nothing happened in the last {format_duration(options.minutes * MINUTE)}.")
@@ -180,7 +107,7 @@ def _activity(options: Namespace) -> None:
     kinds = sorted({kind for one in found for kind in one.counts}, key=_in_order)
     columns = [Column("minute", least=5), Column("when", dispensable=9), Column("queue", least=5)]
     columns += [
-        Column(kind.replace("_", " "), right=True, dispensable=n) for n, kind in enumerate(kinds)
+        Column(kind.replace("_", " "), right=True, dispensable=n) for n, kind in enumerate(kinds, 1)
     ]
     now = datetime.now(UTC)
     print_table(
@@ -198,4 +125,4 @@ def _in_order(kind: str) -> tuple[int, str]:
     return (known.index(kind) if kind in known else len(known), kind)
 
 
-PARSERS = {"status": _status_parser, "stats": _stats_parser, "activity": _activity_parser}
+PARSERS = {"stats": _stats_parser, "activity": _activity_parser}

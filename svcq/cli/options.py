@@ -1,4 +1,4 @@
-"""Everything that can be said about a job, as flags: for `add` and `edit`."""
+"""Everything that can be said about a job, as flags: for `add`, `edit` and schedules."""
 
 from __future__ import annotations
 
@@ -82,6 +82,8 @@ GROUPS: Mapping[str, list[Flag]] = {
         Flag("--nice", "nice", "N", "how politely it runs, -20 to 19", whole),
         Flag("--cpus", "cpus", "N", "how many processors it may use", whole),
         Flag("--memory", "memory", "SIZE", "how much memory it may use, such as 2G"),
+        Flag("--keep-awake", "keep_awake", "mains|always|never",
+             "whether the machine stays awake meanwhile"),
         Flag("--tty", "tty", None, "give it a pseudo-terminal"),
         Flag("--max-output", "max_output", "SIZE", "how much output is kept, such as 10M"),
         Flag("--when-over", "when_over", "drop|end", "past that: drop the middle, or end the job"),
@@ -96,9 +98,19 @@ GROUPS: Mapping[str, list[Flag]] = {
 
 FLAGS = [flag for group in GROUPS.values() for flag in group]
 
+# A schedule says when, and comes after nothing; its own jitter is another.
+_OF_ONE_JOB = ("run_at", "after", "after_any", "if_parent_fails")
+OF_SCHEDULES: Mapping[str, list[Flag]] = {
+    title: [
+        flag._replace(flag="--backoff-jitter") if flag.option == "jitter" else flag
+        for flag in flags if flag.option not in _OF_ONE_JOB
+    ]
+    for title, flags in GROUPS.items()
+}  # fmt: skip
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    for title, flags in GROUPS.items():
+
+def add_options(parser: argparse.ArgumentParser, groups: Mapping[str, list[Flag]] = GROUPS) -> None:
+    for title, flags in groups.items():
         group = parser.add_argument_group(title)
         for flag in flags:
             _add(group, flag)
@@ -126,7 +138,7 @@ def said_options(options: Namespace, client: Client) -> dict[str, Any]:
     """What the flags say, by the names of svcq.Options."""
     said = {}
     for flag in FLAGS:
-        value = getattr(options, flag.option)
+        value = getattr(options, flag.option, None)
         if value is None:
             continue
         if flag.repeats:

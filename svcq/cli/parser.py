@@ -87,11 +87,13 @@ class Parser(argparse.ArgumentParser):
         return added
 
     def arguments(self) -> list[argparse.Action]:
-        """Its own arguments, without those of its commands and without --help."""
+        """Its own arguments, without those of its commands, --help and what is ours alone."""
         return [
             action
             for action in self._actions
-            if action is not self._group and "--help" not in action.option_strings
+            if action is not self._group
+            and "--help" not in action.option_strings
+            and action.help is not argparse.SUPPRESS
         ]
 
 
@@ -131,6 +133,12 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_system(
+    parser: argparse.ArgumentParser, about: str = "the service of the whole machine, not yours"
+) -> None:
+    parser.add_argument("--system", action="store_true", help=about)
+
+
 def add_yes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
@@ -141,8 +149,13 @@ def confirm(question: str, *, yes: bool) -> bool:
         return True
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Nobody is there to answer: add --yes.")
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return answer(f"{question} [y/N] ") in ("y", "yes")
+
+
+def answer(question: str) -> str:
+    """What is typed in reply, in small letters; nothing where the terminal is gone."""
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.buffer.readline().decode("utf-8", "replace").strip().lower()
 
 
 def words_of(text: str) -> list[str]:

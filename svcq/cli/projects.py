@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from svcq.cli.parser import Namespace, Parser, add_json
 from svcq.cli.text import Column, print_json, print_table
+
+if TYPE_CHECKING:
+    from svcq.config import Project
 
 
 def _project_parser(parser: Parser) -> None:
@@ -20,6 +24,9 @@ def _project_parser(parser: Parser) -> None:
         "--python",
         metavar="FILE",
         help="its interpreter (the virtual environment's that is active)",
+    )
+    add.add_argument(
+        "--no-check", action="store_true", help="do not try whether its modules can be imported"
     )
     add_json(parser.command("list", "list the projects", _list))
     remove = parser.command("remove", "forget a project", _remove)
@@ -37,8 +44,11 @@ def _add(options: Namespace) -> None:
     name = check_name(options.name or folder.name, "name of the project")
     python = _interpreter(options.python, folder)
     _check_interpreter(python)
-    add_project(home(), Project(name, python, (str(folder),), tuple(options.imports)))
-    print(f"Workers started from now on run the tasks of {name}, in {python}.")
+    project = Project(name, python, (str(folder),), tuple(options.imports))
+    if not options.no_check:
+        _check_imports(project)
+    add_project(home(), project)
+    print(f"The service and svcq up now run the tasks of {name}, in {python}.")
 
 
 def _interpreter(given: str | None, folder: Path) -> str:
@@ -79,6 +89,15 @@ def _check_interpreter(python: str) -> None:
         )
 
 
+def _check_imports(project: Project) -> None:
+    """As a worker will; its tasks are told, so that one that is missing is missed now."""
+    from svcq.worker.probe import tasks_of
+
+    tasks = tasks_of(project)
+    shown = ", ".join(tasks[:5]) + (f" and {len(tasks) - 5:,} more" if len(tasks) > 5 else "")
+    print(f"Tasks declared there: {shown or 'none; functions are found by module.function'}.")
+
+
 def _list(options: Namespace) -> None:
     from svcq.config import load
 
@@ -89,7 +108,10 @@ def _list(options: Namespace) -> None:
     if not projects:
         print("There is no project: svcq project add . --import MODULE makes one.")
         return
-    columns = [Column(name) for name in ("name", "python", "path", "imports")]
+    columns = [
+        Column("name"), Column("python", least=12), Column("path", least=12),
+        Column("imports", least=12),
+    ]  # fmt: skip
     print_table(
         columns, [[p.name, p.python, ", ".join(p.path), ", ".join(p.imports)] for p in projects]
     )
@@ -103,7 +125,7 @@ def _remove(options: Namespace) -> None:
     from svcq.config import home, remove_project
 
     remove_project(home(), options.name)
-    print(f"Workers started from now on do not run the tasks of {options.name}.")
+    print(f"The service and svcq up no longer run the tasks of {options.name}.")
 
 
 PARSERS = {"project": _project_parser}

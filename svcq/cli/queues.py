@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from svcq.cli.parser import Namespace, Parser, add_json, number, whole, words_of
-from svcq.cli.text import Column, plural, print_facts, print_json, print_table
+from svcq.cli.text import Column, plural, print_facts, print_json, print_table, without_empty
 from svcq.errors import InvalidInput
 from svcq.times import format_duration
 
@@ -25,7 +25,7 @@ Settings of a queue:
   keep_completed=TIME, keep_dead=TIME, keep_cancelled=TIME
 and, where a job is silent: max_attempts, backoff, backoff_base, backoff_cap, jitter, timeout,
 grace, on_lost, max_losses, max_interruptions, success, retry_on, reject, notify, tty,
-max_output, when_over, nice, cpus, memory.
+max_output, when_over, nice, cpus, memory, keep_awake.
 
 An empty value (concurrency=) returns a setting to its default.
 """
@@ -65,7 +65,7 @@ def _list(options: Namespace) -> None:
     if options.json:
         print_json([_json(queue, counts) for queue, counts in found])
     elif found:
-        print_table(_COLUMNS, [_row(queue, counts) for queue, counts in found])
+        print_table(*without_empty(_COLUMNS, [_row(queue, counts) for queue, counts in found]))
     else:
         print("There are no queues yet: a queue comes to be with its first job or setting.")
 
@@ -76,7 +76,7 @@ def _json(queue: Queue, counts: dict[str, int]) -> dict[str, Any]:
 
 _COLUMNS = [
     Column("queue", least=8),
-    Column("state", least=6),
+    Column("state", least=4, dispensable=1),
     Column("pending", right=True),
     Column("running", right=True, dispensable=1),
     Column("dead", right=True, dispensable=2),

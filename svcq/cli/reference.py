@@ -10,6 +10,10 @@ from svcq.config import SETTINGS
 
 def reference() -> str:
     lines = ["# Reference", "", "Made from the program itself by `./dev docs`.", ""]
+    lines += [
+        "`svcq --system COMMAND` is about the queue of the whole machine, for root.",
+        "",
+    ]
     for title, group in COMMANDS.items():
         lines += [f"## {title}", ""]
         for name in group:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svcq.cli.parser import Namespace, Parser, add_json
 from svcq.cli.text import Column, clean, print_json, print_table
+from svcq.config.shown import said_values, shown_values
+
+if TYPE_CHECKING:
+    from svcq.client.connection import Connection
 
 
 def _config_parser(parser: Parser) -> None:
@@ -37,14 +41,20 @@ def _get(options: Namespace) -> None:
 def _set(options: Namespace) -> None:
     from svcq.config import set_value
 
-    set_value(_home(), options.key, options.value)
+    if (door := _door()) is not None:
+        door.ask("PATCH", "/config", body={options.key: _typed(options.key, options.value)})
+    else:
+        set_value(_home(), options.key, options.value)
     print(f"{options.key} is set.")
 
 
 def _unset(options: Namespace) -> None:
     from svcq.config import unset_value
 
-    unset_value(_home(), options.key)
+    if (door := _door()) is not None:
+        door.ask("PATCH", "/config", body={options.key: None})
+    else:
+        unset_value(_home(), options.key)
     print(f"{options.key} has its default.")
 
 
@@ -55,15 +65,15 @@ def _list(options: Namespace) -> None:
     if options.json:
         print_json(values)
         return
-    said = _document()
+    said = _said()
     columns = [
-        Column("setting"), Column("value", least=8), Column("", dispensable=2),
+        Column("setting"), Column("value", least=8), Column("from", dispensable=2),
         Column("what it is", least=12, dispensable=3),
     ]  # fmt: skip
     print_table(
         columns,
         [
-            [key, _shown(value), "set" if key in said else "default", SETTINGS[key].about]
+            [key, _shown(value), _source(key, said), SETTINGS[key].about]
             for key, value in values.items()
         ],
     )
@@ -76,50 +86,51 @@ def _path(options: Namespace) -> None:
     print_json({"path": path}) if options.json else print(path)
 
 
+def _door() -> Connection | None:
+    """Where the settings of a service are asked for by those who do not own them."""
+    from svcq.door import find_socket
+
+    socket = find_socket()
+    if socket is None:
+        return None
+    from svcq.client.connection import LocalConnection
+
+    return LocalConnection(Path(socket))
+
+
+def _values() -> dict[str, Any]:
+    if (door := _door()) is None:
+        return shown_values()
+    return {key: one["value"] for key, one in door.ask("GET", "/config")["settings"].items()}
+
+
+def _said() -> dict[str, Any]:
+    if (door := _door()) is None:
+        return said_values(_home())
+    found = door.ask("GET", "/config")["settings"]
+    return {key: one["value"] for key, one in found.items() if one["set"]}
+
+
+def _typed(key: str, text: str) -> Any:
+    from svcq.config import SETTINGS
+
+    return SETTINGS[key].kind.from_text(text) if key in SETTINGS else text
+
+
 def _home() -> Path:
     from svcq.config import home
 
     return home()
 
 
-def _values() -> dict[str, Any]:
-    """Every setting as it would stand in the file; a file that is wrong is refused."""
-    from svcq.config import SETTINGS, load
-
-    config = load()
-    said = _document()
-    values = {key: said.get(key, setting.default) for key, setting in SETTINGS.items()}
-    if os.environ.get("SVCQ_STORE"):
-        values["store"] = config.store
-    values["store"] = _without_password(str(values["store"]))
-    return values
-
-
-def _document() -> dict[str, Any]:
-    """What the file says, by dotted names."""
-    from svcq.config import config_file
-    from svcq.config.load import parse, read_text
-
-    file = str(config_file(_home()))
-    flat: dict[str, Any] = {}
-    for name, value in parse(read_text(file), file).items():
-        if isinstance(value, dict):
-            flat.update({f"{name}.{key}": inner for key, inner in value.items()})
-        else:
-            flat[name] = value
-    return flat
+def _source(key: str, said: dict[str, Any]) -> str:
+    if key == "store" and os.environ.get("SVCQ_STORE"):
+        return "SVCQ_STORE"
+    return "file" if key in said else "default"
 
 
 def _shown(value: Any) -> str:
     return '""' if value == "" else str(value)
-
-
-def _without_password(store: str) -> str:
-    scheme, separator, rest = store.partition("://")
-    user, at, host = rest.rpartition("@")
-    if not separator or not at:
-        return store
-    return f"{scheme}://{user.partition(':')[0]}:********@{host}"
 
 
 PARSERS = {"config": _config_parser}

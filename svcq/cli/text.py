@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 from svcq.times import format_duration
+from svcq.tuples import NamedTuple
 
 _COLOURS = {
     "completed": "32",
@@ -31,7 +32,7 @@ class Column(NamedTuple):
 
     title: str
     least: int = 0  # 0: as wide as its widest cell
-    dispensable: int = 0
+    dispensable: int = 0  # 0: not at all
     right: bool = False
 
 
@@ -40,11 +41,30 @@ def clean(text: str, *, lines: bool = False) -> str:
     if text.isprintable():
         return text
     kept = "\n\t" if lines else ""
-    return "".join(
-        char if char.isprintable() or char in kept
-        else char.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for char in text
-    )  # fmt: skip
+    return "".join(char if char.isprintable() or char in kept else escaped(char) for char in text)
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, safe to show, with bytes that are no text as the shell writes them."""
+    text = clean(str(error), lines=True)
+    if "\\udc" in text:  # as Python writes them
+        import re
+
+        text = re.sub(r"\\udc([89a-f][0-9a-f])", r"\\x\1", text)
+    return text
+
+
+def escaped(char: str) -> str:
+    """A character that does not print, spelt out; a byte of a name that is no text as `\\xe9`."""
+    if "\udc80" <= char <= "\udcff":
+        return f"\\x{ord(char) & 0xFF:02x}"
+    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def _as_written(text: str) -> str:
+    """As standard output will have it: a locale may lack characters."""
+    encoding = sys.stdout.encoding or "ascii"
+    return text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def terminal_width(stream: TextIO) -> int | None:
@@ -103,8 +123,12 @@ def _can_show(char: str) -> bool:
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
-    """Aligned columns; in a terminal cut to its width, elsewhere whole. Empty cells are `-`."""
-    cells = [[clean(str(value)) if value not in (None, "") else "-" for value in row]
+    """Aligned columns; elsewhere whole, in a terminal cut to its width. Empty cells are `-`.
+
+    Columns for which a terminal has no room are named below the table; where not even what matters
+    most fits, each row becomes lines.
+    """
+    cells = [[_as_written(clean(str(value))) if value not in (None, "") else "-" for value in row]
              for row in rows]  # fmt: skip
     widths = [
         max([len(column.title), *(width_of(row[index]) for row in cells)])
@@ -113,20 +137,54 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> 
     limit = terminal_width(sys.stdout)
     shown = list(range(len(columns)))
     if limit is not None:
-        shown, widths = _fit(columns, widths, limit)
+        fits = _fit(columns, widths, limit)
+        if fits is None:
+            _print_stacked(columns, cells)
+            return
+        shown, widths = fits
     for row in [[column.title.upper() for column in columns], *cells]:
         print(_line(columns, [row[i] for i in shown], [widths[i] for i in shown], shown, limit))
+    left_out = [column.title for i, column in enumerate(columns) if i not in shown]
+    if limit is not None and left_out:
+        from textwrap import wrap
+
+        for line in wrap(f"No room for: {', '.join(left_out)}.", limit):
+            print(paint("cancelled", line))
 
 
-def _fit(columns: Sequence[Column], widths: list[int], limit: int) -> tuple[list[int], list[int]]:
+def without_empty(
+    columns: Sequence[Column], rows: Sequence[Sequence[object]]
+) -> tuple[list[Column], list[list[object]]]:
+    """A column in which nothing stands takes room from those in which something does."""
+    used = [i for i in range(len(columns)) if any(row[i] not in (None, "") for row in rows)]
+    return [columns[i] for i in used], [[row[i] for i in used] for row in rows]
+
+
+def _print_stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """A line for each cell, broken by the terminal where it must be."""
+    for n, row in enumerate(rows):
+        if n:
+            print()
+        for column, cell in zip(columns, row, strict=True):
+            print(f"{column.title}: {paint(cell)}")
+
+
+def _fit(
+    columns: Sequence[Column], widths: list[int], limit: int
+) -> tuple[list[int], list[int]] | None:
     """Which columns to show, and how wide: first narrow what may be cut, then leave some out."""
     shown = list(range(len(columns)))
 
     def least(index: int) -> int:
-        return min(columns[index].least or widths[index], widths[index])
+        column = columns[index]
+        may_be_cut_to = max(column.least, len(column.title)) if column.least else widths[index]
+        return min(may_be_cut_to, widths[index])
 
-    while len(shown) > 1 and sum(map(least, shown)) + 2 * (len(shown) - 1) > limit:
-        shown.remove(max(shown, key=lambda i: (columns[i].dispensable, i)))
+    while sum(map(least, shown)) + 2 * (len(shown) - 1) > limit:
+        next_out = max(shown, key=lambda i: (columns[i].dispensable, i))
+        if not columns[next_out].dispensable:
+            return None
+        shown.remove(next_out)
     fitted = {i: least(i) for i in shown}
     spare = limit - 2 * (len(shown) - 1) - sum(fitted.values())
     for i in shown:

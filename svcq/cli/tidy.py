@@ -46,7 +46,9 @@ def _cleanup(_: Namespace) -> None:
     from svcq.service.janitor import tidy
 
     with Client() as client:
-        jobs, files = tidy(client.store, client.config)
+        # The service looks after its files itself.
+        asked = client.remote
+        jobs, files = (client.cleanup(), 0) if asked else tidy(client.store, client.config)
     output = f", and {plural(files, 'file')} of output that belonged to no job" if files else ""
     print(f"Removed {plural(jobs, 'job')} past retention{output}.")
 

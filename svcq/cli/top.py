@@ -14,13 +14,12 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from svcq.cli.output import Harmless, LogReader
+from svcq.cli.output import Harmless
 from svcq.cli.parser import Namespace, Parser
 from svcq.cli.screen import Action, Line, Output, Snapshot, View, chosen, draw, press
 from svcq.cli.text import coloured
 from svcq.errors import InvalidInput, NotFound, Refused, SvcqError
 from svcq.jobs import FINISHED, Job, State
-from svcq.logs import log_file
 
 if TYPE_CHECKING:
     from svcq.client import Client
@@ -118,7 +117,7 @@ class _Top:
         now = time.monotonic()
         if now < self._read_again:
             return news
-        mark = self._client.store.write_mark()
+        mark = self._client.mark()
         if mark == self._mark:
             return news
         self._read(mark)
@@ -161,7 +160,7 @@ class _Top:
                 return True
             self._view = replace(self._view, message=act(self._client, action))
             # The next key is meant for what the screen will show, not for what it was.
-            self._read(self._client.store.write_mark())
+            self._read(self._client.mark())
         self._show_or_hide_output()
         return False
 
@@ -249,9 +248,8 @@ class _Tail:
 
     def _begin(self) -> None:
         self._run = self.job.run
-        path = log_file(self._client.config.home, self.job.id, self._run)
-        size = path.stat().st_size if path.exists() else 0
-        self._reader = LogReader(path, max(size - _OUTPUT_BYTES, 0))
+        log = self._client.output(self.job, self._run)
+        self._reader = log.reader(max((log.size() or 0) - _OUTPUT_BYTES, 0))
         self._harmless = Harmless(colours=False)
         self._lines: deque[str] = deque([""], maxlen=_OUTPUT_LINES)
         self._kept = False

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from svcq.cli.parser import Namespace, Parser
-from svcq.cli.text import plural
+from svcq.cli.text import clean, plural
 from svcq.errors import InvalidInput
 
 
@@ -30,7 +30,7 @@ def _backup(options: Namespace) -> None:
 
     with Client() as client:
         client.backup(options.file, environments=options.with_environments)
-    print(f"The store was copied to {options.file}.")
+    print(f"The store was copied to {clean(options.file)}.")
 
 
 def _export_parser(parser: Parser) -> None:
@@ -50,11 +50,11 @@ def _export(options: Namespace) -> None:
             for line in lines:
                 print(line)
             return
-        written = _write_whole(Path(options.file), lines)
-    print(f"Wrote {plural(written, 'line')} to {options.file}.")
+        written = write_whole(Path(options.file), lines)
+    print(f"Wrote {plural(written, 'line')} to {clean(options.file)}.")
 
 
-def _write_whole(file: Path, lines: Iterator[str]) -> int:
+def write_whole(file: Path, lines: Iterator[str]) -> int:
     """A new file of ours alone, all of it or nothing."""
     from svcq import host
 

@@ -49,16 +49,16 @@ def _wait(options: Namespace) -> int:
         jobs = {job.id: job for job in map(client.get, options.jobs)}
         screen = _Screen(shown=not (options.quiet or options.json))
         try:
-            ended = _until_ended(client, jobs, limit, screen, first=options.any)
+            over = _until_ended(client, jobs, limit, screen, first=options.any)
         finally:
             screen.clear()
     if options.json:
-        shown = [job.as_json() for job in ended]
+        shown = [job.as_json() for job in over]
         print_json(shown[0] if len(options.jobs) == 1 else shown)
     elif not options.quiet:
-        for job in ended:
-            print(_ended(job))
-    return next(filter(None, map(exit_code, ended)), 0)
+        for job in over:
+            print(ended(job))
+    return next(filter(None, map(exit_code, over)), 0)
 
 
 def _until_ended(
@@ -71,9 +71,9 @@ def _until_ended(
     while True:
         for job_id in changed:
             jobs[job_id] = client.get(job_id)
-        ended = [job for job in jobs.values() if job.finished]
-        if len(ended) == len(jobs) or (first and ended):
-            return [min(ended, key=_when_ended)] if first else ended
+        over = [job for job in jobs.values() if job.finished]
+        if len(over) == len(jobs) or (first and over):
+            return [min(over, key=_when_ended)] if first else over
         left = _LONGEST_LOOK if deadline is None else deadline - time.monotonic()
         if left <= 0:
             raise _too_long(jobs, limit or 0)
@@ -107,7 +107,8 @@ def exit_code(job: Job) -> int:
     return code & 0xFF or (1 if code else 0)
 
 
-def _ended(job: Job) -> str:
+def ended(job: Job) -> str:
+    """How a job ended, in a sentence."""
     because = f": {job.reason}" if job.reason else ""
     return f"Job {job.id} is {job.state}{_how(job.exit_code)}{clean(because)}."
 

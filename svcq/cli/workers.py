@@ -36,27 +36,37 @@ def _add_how(parser: Parser) -> None:
 
 
 def _list(options: Namespace) -> None:
-    from svcq.cli.numbers import worker_json
     from svcq.client import Client
 
     with Client() as client:
         workers = client.workers()
     if options.json:
-        print_json([worker_json(worker) for worker in workers])
+        print_json([worker.as_json() for worker in workers])
         return
     if not workers:
         print("No worker runs: start one with svcq worker start.")
         return
-    names = ("id", "host", "pid", "state", "running", "slots", "started", "version")
     now = datetime.now(UTC)
     print_table(
-        [Column(name) for name in names],
+        _COLUMNS,
         [
             [w.id, w.host, w.pid, w.state, w.running, w.slots,
              ago(datetime.fromtimestamp(w.started_at / 1000, UTC), now), w.version]
             for w in workers
         ],
     )  # fmt: skip
+
+
+_COLUMNS = [
+    Column("id", right=True),
+    Column("host", least=6, dispensable=3),
+    Column("pid", right=True, dispensable=2),
+    Column("state", least=4),
+    Column("running", right=True, dispensable=1),
+    Column("slots", right=True, dispensable=1),
+    Column("started", dispensable=4),
+    Column("version", dispensable=5),
+]
 
 
 def _how(options: Namespace) -> list[str]:
@@ -79,8 +89,8 @@ def _start(options: Namespace) -> None:
     config = load()
     count = check_int(options.count, "number of workers", 1, 256)
     pids = [str(start_detached(config, _how(options))) for _ in range(count)]
-    noun = "worker" if count == 1 else "workers"
-    print(f"Started {count} {noun} (pid {', '.join(pids)}); they log to {worker_log(config)}.")
+    noun, log = ("worker", "it logs") if count == 1 else ("workers", "they log")
+    print(f"Started {count} {noun} (pid {', '.join(pids)}); {log} to {worker_log(config)}.")
 
 
 def _run(options: Namespace) -> None:
@@ -88,9 +98,13 @@ def _run(options: Namespace) -> None:
 
     from svcq.config import Project, load
     from svcq.worker.loop import Settings, run_worker
-    from svcq.worker.program import slots_of
+    from svcq.worker.program import slots_of, worker_log
 
     config = load()
+    if options.kept:
+        from svcq.host import service
+
+        service.answer(worker_log(config))
     projects = config.projects
     if options.imports:
         here = Project("here", sys.executable, (os.getcwd(),), tuple(options.imports))
@@ -116,9 +130,9 @@ def _stop(options: Namespace) -> int:
     if not ids:
         print("No worker runs.")
         return 1
-    noun = "Worker" if len(ids) == 1 else "Workers"
-    doing = "end now; their jobs go back" if options.now else "take nothing new and end when done"
-    print(f"{noun} {', '.join(map(str, ids))}: {doing}.")
+    who = f"Worker {ids[0]} is" if len(ids) == 1 else f"Workers {', '.join(map(str, ids))} are"
+    how = "now: what runs goes back" if options.now else "when what runs has ended"
+    print(f"{who} to end {how}.")
     return 0
 
 
@@ -136,21 +150,28 @@ def _up_parser(parser: Parser) -> None:
 
 def _up(options: Namespace) -> None:
     from svcq.config import load
-    from svcq.policy import check_int
+    from svcq.service.clock import Clock
+    from svcq.service.foreground import Foreground
     from svcq.service.janitor import Janitor
+    from svcq.service.when_done import WhenDone
+    from svcq.service.wishes import Wishes
     from svcq.version import __version__
-    from svcq.worker.program import Keeper, slots_of
+    from svcq.web.server import Web
 
-    config = load()
-    count = config.workers.count if options.count is None else options.count
-    count = check_int(count, "number of workers", 1, 256)
-    slots = slots_of(config) if options.slots is None else _slots(options)
-    keeper = Keeper(config, say)
-    noun = "worker" if count == 1 else "workers"
-    print(f"svcq {__version__}: {count} {noun} with {slots} slots each on {config.store}.")
-    print(_NEXT, flush=True)
-    with Janitor(config, say):
-        keeper.run(count, _how(options))
+    config, wishes = load(), Wishes()
+    slots = None if options.slots is None else _slots(options)
+    with Foreground(
+        config, say, count=options.count, slots=slots, arguments=_how(options), wishes=wishes
+    ) as foreground:
+        count, each = foreground.size(config)
+        noun = "worker" if count == 1 else "workers"
+        print(f"svcq {__version__}: {count} {noun} with {each} slots each on {config.store}.")
+        print(_NEXT, flush=True)
+        with (
+            Janitor(config, say), Clock(config, say), WhenDone(config, say),
+            Web(config, say, wishes),
+        ):  # fmt: skip
+            foreground.run()
     print("Stopped. What was running goes on at the next start.")
 
 
