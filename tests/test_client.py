@@ -118,6 +118,7 @@ EVERY_OPTION: list[dict[str, Any]] = [
     {"tty": True},
     {"max_output": "64K"},
     {"when_over": "end"},
+    {"keep_awake": "never"},
     {"nice": 5},
     {"cpus": 2},
     {"memory": "1G"},

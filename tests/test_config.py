@@ -168,7 +168,7 @@ def test_a_value_that_is_not_allowed_is_named(
         ("quue = 'a'", "'quue'", "did you mean queue?"),
         ("[jobs]\nxyzzy = 3", "'jobs.xyzzy'", "use one of jobs.max_attempts, jobs.backoff"),
         ("[job]", "[job]", "did you mean [jobs]?"),
-        ("[xyzzy]", "[xyzzy]", "there are [jobs], [queues], [retention], [workers]."),
+        ("[xyzzy]", "[xyzzy]", "there are [jobs], [queues], [retention], [workers], [clock],"),
         ("jobs = 3", "jobs = 3", "write [jobs] on a line"),
         ("[[jobs]]", "jobs = [{}]", "write [jobs] on a line"),
         ('"jobs.max_attempts" = 3', "'jobs.max_attempts'", "without"),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
+import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 import svcq
 from svcq.client import Client
-from svcq.errors import InvalidInput, NotFound, Refused
+from svcq.errors import InvalidArguments, InvalidInput, NotFound, Refused
 from svcq.execute import execute
 from svcq.jobs import Claim, How, Outcome
+from svcq.policy import Options, make_plan
 from svcq.tasks import Task, TaskCall, find_task, running_job
 from tests.clients import assert_sentence
 
@@ -187,6 +191,40 @@ def test_a_coroutine_is_run_to_its_end() -> None:
     assert run(slow_add, 2, 3)[0].result == "5"
 
 
+UNSAYABLE = object()  # a default that has no source text
+SIGNATURES: list[Callable[..., None]] = [
+    lambda: None,
+    lambda a, b=UNSAYABLE: None,
+    lambda a, /, b: None,
+    lambda a, /, *, b=(): None,
+    lambda *args, b: None,
+    lambda a=1, **kwargs: None,
+    lambda a, /, **a_too: None,
+    functools.partial(lambda a, b, c: None, c=3),
+    functools.partial(lambda a, b: None, 1),
+]
+CALLS: list[tuple[tuple[int, ...], dict[str, int]]] = [
+    (args, dict.fromkeys(names, 0))
+    for args in [(), (1,), (1, 2), (1, 2, 3)]
+    for names in ["", "a", "b", "c", "ab", "bc", "abc"]
+]
+
+
+@pytest.mark.parametrize("function", SIGNATURES, ids=range(len(SIGNATURES)))
+def test_what_a_task_may_be_queued_with_is_what_its_function_takes(
+    function: Callable[..., None],
+) -> None:
+    task = Task(function, "tests.any", svcq.Options())
+    for args, kwargs in CALLS:
+        try:
+            function(*args, **kwargs)
+        except TypeError:
+            with pytest.raises(InvalidArguments, match=r"^The arguments do not fit tests\.any\("):
+                task.check_arguments(args, kwargs)
+        else:
+            task.check_arguments(args, kwargs)
+
+
 @pytest.mark.parametrize("arguments", [(), (1, 2, 3)])
 def test_arguments_that_no_longer_fit_are_rejected(arguments: tuple[int, ...]) -> None:
     """The function may have changed since the job was queued."""
@@ -235,3 +273,29 @@ def test_odd_characters_in_an_error_do_not_cost_the_report(client: Client) -> No
     outcome = execute(claim, Here(), 2000)
     client.fail(claim, str(outcome.error))
     assert client.get(job).error == "ValueError: nul � surrogate ?"
+
+
+# What is told of it to those who cannot import it
+
+
+def test_its_words_can_be_said_again() -> None:
+    when = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
+    options: dict[str, Any] = {
+        "queue": "mail", "timeout": timedelta(minutes=2), "grace": "1m30s", "max_attempts": 2,
+        "tags": ("a", "b"), "memory": "2G", "run_at": when,
+    }  # fmt: skip
+    task = svcq.task(**options, task_name="told.of", env={"KEY": "secret"}, cwd="/")(lambda: None)
+    again = Options(**json.loads(task.words))
+    assert again.env is None
+    assert again.cwd is None
+    assert make_plan(again, default_queue="x") == make_plan(Options(**options), default_queue="x")
+    assert json.loads(task.policy) == {
+        "timeout": 120_000, "grace": 90_000, "max_attempts": 2, "memory": 2 << 30,
+    }  # fmt: skip
+
+
+def test_a_time_and_a_delay_displace_each_other() -> None:
+    later = svcq.task(delay=30, task_name="told.later")(lambda: None)
+    assert later.options(run_at="2030-01-01T00:00Z").plan("default", None).delay_ms == 0
+    at = svcq.task(run_at="2030-01-01T00:00Z", task_name="told.at")(lambda: None)
+    assert at.options(delay=30).plan("default", None).run_at is None

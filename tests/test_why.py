@@ -18,7 +18,17 @@ from svcq.conditions import Verdict
 from svcq.config import load
 from svcq.errors import NotFound
 from svcq.host import processes
-from svcq.jobs import Claim, Outcome, State, completed, failed, interrupted, lost, rejected
+from svcq.jobs import (
+    Claim,
+    Outcome,
+    State,
+    completed,
+    failed,
+    interrupted,
+    lost,
+    rejected,
+    snoozed,
+)
 from svcq.store import Claimer, Report, WorkerInfo
 from svcq.why import explain, time_left
 
@@ -328,6 +338,15 @@ def test_scheduled(client: Client, clock: Clock) -> None:
     assert client.explain(job).at == at
 
 
+def test_put_off_because_it_could_not_start(client: Client, clock: Clock) -> None:
+    job = client.command("true")
+    run_one(client, snoozed(10_000, error="could not start: the disk under /x is full"))
+    assert client.why(job) == (
+        "scheduled: it could not start: the disk under /x is full; "
+        f"its time is in 10 s, at {clock_face(clock.now + 10_000)}."
+    )
+
+
 def test_scheduled_and_overdue(client: Client, clock: Clock) -> None:
     job = client.command("true", delay=60)
     clock.advance(180)
@@ -372,6 +391,26 @@ def test_retrying(client: Client, clock: Clock) -> None:
     )
     clock.advance(10)
     assert "its time came 6 s ago; it starts as soon as" in client.why(job)
+
+
+def test_due_while_all_slots_are_in_use(client: Client, clock: Clock) -> None:
+    """Nobody claims with no slot free, so nobody lets a due job go either."""
+    job = client.command("true", backoff="fixed", backoff_base=4, jitter=0, max_attempts=3)
+    worker = add_worker(client, slots=1)
+    (run,) = claim(client, worker)
+    end(client, run, failed("ended with exit code 75", exit_code=75))
+    later = client.command("true", delay=5)
+    client.command("true")
+    claim(client, worker)
+    clock.advance(10)
+    assert client.why(job) == (
+        "retrying: attempt 1 of 3 failed (ended with exit code 75); its time came 6 s ago, "
+        "but the only slot of 1 worker is in use."
+    )
+    assert client.explain(job).cause == "busy"
+    assert client.why(later) == (
+        "scheduled: its time came 5 s ago, but the only slot of 1 worker is in use."
+    )
 
 
 # Running

@@ -17,6 +17,7 @@ from tests.bench.figures import FULL, HEADING, QUICK, Figure, Scale
 from tests.bench.flat import Curve, flat
 from tests.bench.places import workplace
 from tests.bench.plot import draw
+from tests.bench.schedules import schedules
 from tests.bench.worker import (
     worker_commands,
     worker_idle,
@@ -37,6 +38,7 @@ BENCHES: dict[str, Callable[[Scale, Path], Iterator[Figure]]] = {
     "worker_latency": worker_latency,
     "worker_idle": worker_idle,
     "worker_killed": worker_killed,
+    "schedules": schedules,
 }
 
 

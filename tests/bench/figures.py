@@ -23,13 +23,17 @@ class Scale(NamedTuple):
     waits: int  # commands queued one by one to a worker that sleeps
     idle: float  # seconds for which a worker is watched doing nothing
     peers: bool = True  # other queues too, which come from the network
+    schedules: int = 10_000  # in the store
+    due: int = 1_000  # of them, at one instant
 
 
 FULL = Scale(
     9, 300, 10_000, 10_000, (1_000, 10_000, 100_000, 1_000_000), 150, 2_500, 20, 5_000, 500, 300, 20
 )
 QUICK = Scale(5, 200, 10_000, 5_000, (1_000, 100_000), 60, 2_000, 20, 3_000, 300, 150, 10)
-TINY = Scale(2, 10, 200, 200, (200, 800), 4, 30, 2, 50, 10, 3, 0.5, peers=False)
+TINY = Scale(
+    2, 10, 200, 200, (200, 800), 4, 30, 2, 50, 10, 3, 0.5, peers=False, schedules=60, due=20
+)
 
 
 class Figure(NamedTuple):

@@ -88,6 +88,16 @@ def client(home: Path) -> Iterator[Client]:
 
 @pytest.fixture
 def shell_environment(home: Path) -> Mapping[str, str]:
-    """For real processes: as a user's shell would have it, without what colours output."""
-    kept = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "COLUMNS", "TERM"}}
+    """For real processes: as a user's shell would have it, without what changes output."""
+    ours = ("NO_COLOR", "COLUMNS", "TERM", "PYTHON")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return {**kept, "SVCQ_HOME": str(home), "TERM": "xterm", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture
+def some_jobs(client: Client) -> Client:
+    client.command(["echo", "plain"], name="first")
+    client.command("echo " + "long " * 50, name="a-rather-long-name-for-a-job", queue="video")
+    client.command("echo 日本語テキスト é", name="größe")
+    client.cancel("first")
+    return client

@@ -118,12 +118,24 @@ def test_a_unique_job_is_not_added_twice(svcq: Svcq) -> None:
         (["--cwd", "/no/such/place", "--", "true"], "no directory"),
         (["--env", "NO_SUCH_VARIABLE", "--", "true"], "NO_SUCH_VARIABLE=VALUE"),
         (["--prio", "3", "--", "true"], "did you mean --priority?"),
-        (["--", "echo", "\udcff"], "surrogate"),
+        (["--", "echo", "\udcff"], "not UTF-8 text"),
+        (["--success", "300", "--", "true"], "-64 to 255"),
+        (["--retry-on", "0,-65", "--", "true"], "none that a process here can have"),
+        (["--reject", "99999999999", "--", "true"], "whole number"),
+        (["--task", "a.b", "--kwargs", '{"a": 1, "a": 2}'], "the key 'a' stands twice"),
+        (["--task", "a.b", "--args", '[{"a": 1, "b": {"c": 1, "c": 1}}]'], "'c' stands twice"),
+        (["--task", "a.b", "--args", "[NaN]"], "NaN is no number"),
     ],
 )
 def test_wrong_jobs_are_refused(svcq: Svcq, words: list[str], hint: str) -> None:
     assert hint in svcq.refuses("add", *words)
     assert svcq.ok("list").out == ""
+
+
+def test_exit_codes_of_another_system_need_the_name_of_a_machine(svcq: Svcq) -> None:
+    job = svcq.job(svcq.add("--success", "0,3010", "--host", "office-pc"))
+    assert job["options"] == {"success": [0, 3010]}
+    svcq.ok("queue", "set", "installs", "success=0,3010")  # whoever serves it
 
 
 def test_the_environment_goes_along_without_the_session(
@@ -218,6 +230,7 @@ def test_a_file_is_taken_whole_or_not_at_all(svcq: Svcq, text: str, hint: str) -
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
+        ('{"command": "true", "command": "false"}', "the key 'command' stands twice"),
         ("{}", "either a command or a task"),
         ('{"command":"a","task":"b"}', "either a command or a task"),
         ('{"command":"a","args":[]}', "for a task"),

@@ -6,6 +6,7 @@ import os
 import socket
 import sqlite3
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from svcq.client import Client
 from svcq.config import load
 from svcq.host import processes
 from svcq.jobs import completed
+from svcq.service.starts import Starts
 from svcq.store import Claimer, Report, WorkerInfo
 from svcq.times import DAY, now_ms
 from svcq.worker import spool
@@ -24,8 +26,9 @@ from svcq.worker.membership import Membership
 from svcq.worker.places import Places
 from tests.cli.conftest import Svcq
 
-CHECKS = ["sqlite", "home", "config", "logs", "service", "disk", "store", "integrity", "clock",
-          "workers", "running", "spool", "queues", "conditions"]  # fmt: skip
+CHECKS = ["sqlite", "home", "place", "manager", "service", "starts", "config", "logs", "disk",
+          "awake", "store", "integrity", "clock", "schedules", "timers", "workers", "crew",
+          "running", "spool", "queues", "conditions"]  # fmt: skip
 
 
 def problems(svcq: Svcq) -> dict[str, str]:
@@ -186,6 +189,46 @@ def test_a_clock_that_went_back(svcq: Svcq, home: Path) -> None:
     with Client(config=load(home, {}), clock=lambda: now_ms() + 3 * DAY) as client:
         client.command("true", hold=True)
     assert "ahead of the clock: set the clock right" in problems(svcq)["clock"]
+
+
+@pytest.mark.parametrize(("by", "way"), [(DAY, "forward by "), (-DAY, "back by ")])
+def test_a_clock_that_was_set_while_a_worker_ran(svcq: Svcq, home: Path, by: int, way: str) -> None:
+    born = processes.process_born(os.getpid())
+    age = round((processes.process_age(os.getpid()) or 0) * 1000)
+    info = WorkerInfo(socket.gethostname(), os.getpid(), processes.boot_id(), born)
+    with Client(config=load(home, {}), clock=lambda: now_ms() - age - by) as client:
+        worker = client.store.register(info)
+    assert f"it was set {way}" in problems(svcq)["clock"]
+    assert f"since worker {worker} was started" in problems(svcq)["clock"]
+
+
+def test_a_clock_from_before_svcq_was_there(
+    svcq: Svcq, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "now_ms", lambda: 0)
+    assert "behind the day on which svcq was put here" in problems(svcq)["clock"]
+
+
+def test_a_worker_of_another_version(svcq: Svcq, client: Client, home: Path) -> None:
+    member = Membership(client.store, Places(home), 2, kept=True)
+    assert problems(svcq) == {}
+    with closing(sqlite3.connect(home / "svcq.db")) as connection, connection:
+        connection.execute("UPDATE workers SET version = '0.0.9'")
+    assert problems(svcq)["crew"].startswith(
+        f"worker {member.id} is of another version (0.0.9, this is "
+    )
+    client.store.drain(member.id)
+    assert problems(svcq) == {}
+    member.leave()
+
+
+def test_a_service_that_crashed(svcq: Svcq, home: Path) -> None:
+    home.mkdir(0o700)
+    with pytest.raises(RuntimeError), Starts(home, threading.Event(), print):
+        raise RuntimeError("boom")
+    assert problems(svcq)["starts"].startswith(
+        "the service crashed once in the last 10m (RuntimeError: boom): svcq log --service"
+    )
 
 
 def test_logs_that_cannot_be_kept(svcq: Svcq, client: Client, home: Path) -> None:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from svcq.cli.output import Harmless, LogReader, start_of_tail
+from svcq.cli.output import Harmless
 from svcq.client import Client
 from svcq.host import processes
 from svcq.jobs import Claim, completed, failed
-from svcq.logs import log_file, open_log
+from svcq.logs import LogReader, log_file, open_log, start_of_tail
 from svcq.store import Claimer, Report, WorkerInfo
 from tests.cli.conftest import Svcq
-from tests.cli.test_terminal import SVCQ, Terminal
+from tests.cli.terminals import SVCQ, Terminal
 from tests.helpers import eventually
 
 

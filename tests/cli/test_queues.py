@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from svcq.client import Client
@@ -80,6 +82,18 @@ def test_pause_and_resume(svcq: Svcq, client: Client) -> None:
     assert [claim.queue for claim in client.fetch(n=2)] == ["a"]
 
 
+def test_a_directory_as_the_store_is_refused_at_once(
+    svcq: Svcq, home: Path, tmp_path: Path
+) -> None:
+    svcq.ok("config", "set", "queue", "a")
+    before = (home / "config.toml").read_text()
+    for place in (tmp_path, ".", f"{tmp_path}/not-there/"):
+        assert "is a directory: name a file in it" in svcq.refuses("config", "set", "store", place)
+    assert (home / "config.toml").read_text() == before
+    svcq.ok("config", "set", "store", tmp_path / "jobs.db")
+    assert svcq.ok("config", "get", "store").out == f"{tmp_path}/jobs.db\n"
+
+
 def test_config(svcq: Svcq, home) -> None:
     assert svcq.ok("config", "path").out == f"{home / 'config.toml'}\n"
     assert svcq.ok("config", "path", "--json").json == {"path": str(home / "config.toml")}
@@ -91,7 +105,7 @@ def test_config(svcq: Svcq, home) -> None:
     values = svcq.ok("config", "list", "--json").json
     assert (values["jobs.max_attempts"], values["queue"]) == (7, "default")
     lines = [line.split() for line in svcq.ok("config", "list").out.splitlines()]
-    assert ["jobs.max_attempts", "7", "set"] in [line[:3] for line in lines]
+    assert ["jobs.max_attempts", "7", "file"] in [line[:3] for line in lines]
     assert svcq.ok("add", "--json", "--", "true").json["max_attempts"] == 7
     svcq.ok("config", "unset", "jobs.max_attempts")
     assert svcq.ok("config", "get", "jobs.max_attempts").out == "3\n"

@@ -16,8 +16,9 @@ from tests.clients import ROOT
 
 HEAVY = {
     "apscheduler", "argparse", "asyncio", "dataclasses", "difflib", "hashlib", "inspect", "locale",
-    "logging", "pathlib", "platformdirs", "random", "rich", "shutil", "socket", "subprocess",
-    "svcq.client", "svcq.store.transfer", "svcq.worker", "tempfile", "tomlkit", "urllib",
+    "json", "logging", "pathlib", "platformdirs", "random", "rich", "shutil", "signal", "socket",
+    "subprocess", "svcq.client", "svcq.store.transfer", "svcq.worker", "tempfile", "tomlkit",
+    "typing", "urllib", "weakref",
 }  # fmt: skip
 
 

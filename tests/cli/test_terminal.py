@@ -1,81 +1,15 @@
-"""The command line as a process: in a terminal, in a pipe, in odd locales, interrupted."""
+"""The command line in a terminal."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import signal
-import struct
-import subprocess
-import sys
-import termios
-import time
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from svcq.client import Client
-from tests.helpers import eventually
-
-SVCQ = [sys.executable, "-m", "svcq"]
-Environment = Mapping[str, str]
-
-
-class Terminal:
-    """A process in a pseudo-terminal."""
-
-    def __init__(self, env: Environment, *words: str, columns: int = 80) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self.process = subprocess.Popen(
-            [*SVCQ, *words], stdin=slave, stdout=slave, stderr=slave, env=env,
-            start_new_session=True,
-        )  # fmt: skip
-        os.close(slave)
-        os.set_blocking(self._master, False)
-        self.text = ""
-
-    def see(self, pattern: str) -> str:
-        """Wait until the pattern was printed; everything so far."""
-        return eventually(lambda: re.search(pattern, self._read()) and self.text)
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
-
-    def end(self) -> tuple[int, str]:
-        """Its exit code, and all it printed."""
-        eventually(lambda: self._read() is not None and self.process.poll() is not None)
-        self._read()
-        os.close(self._master)
-        return self.process.returncode, self.text
-
-    def _read(self) -> str:
-        try:
-            while data := os.read(self._master, 65536):
-                self.text += data.decode(errors="replace").replace("\r\n", "\n")
-        except OSError:  # nothing more yet, or nothing more at all
-            pass
-        return self.text
-
-
-def lines_of(text: str) -> list[str]:
-    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).splitlines()
-
-
-def run(env: Environment, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SVCQ, *words], env=env, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture
-def some_jobs(client: Client) -> Client:
-    client.command(["echo", "plain"], name="first")
-    client.command("echo " + "long " * 50, name="a-rather-long-name-for-a-job", queue="video")
-    client.command("echo 日本語テキスト é", name="größe")
-    client.cancel("first")
-    return client
+from svcq.store import WorkerInfo
+from tests.cli.terminals import Environment, Terminal, lines_of, run
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])
@@ -87,7 +21,7 @@ def test_tables_fit_the_terminal(
         assert code == 0
         lines = lines_of(text)
         assert len(lines) > 1
-        if words != ["config", "list"] or columns > 40:  # its names alone are wider than that
+        if words != ["config", "list"] or columns > 20:  # its names alone are wider than that
             assert max(map(len, lines)) <= columns, lines
 
 
@@ -97,7 +31,37 @@ def test_a_narrow_list_keeps_what_matters(
     _, text = Terminal(shell_environment, "list", columns=20).end()
     head, *rows = lines_of(text)
     assert head.split() == ["ID", "STATE", "WHAT"]
-    assert [row.split()[0] for row in rows] == ["3", "2", "1"]
+    assert [row.split()[0] for row in rows[:3]] == ["3", "2", "1"]
+    assert " ".join(rows[3:]) == "No room for: queue, tries, when, name, note."
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "list", "queue list", "stats", "activity", "config list", "worker list", "project list",
+        "dlq list",
+    ],
+)  # fmt: skip
+def test_nothing_vanishes_silently(
+    some_jobs: Client, shell_environment: Environment, home: Path, words: str, columns: int
+) -> None:
+    """What a wide table has, a narrow one shows, or says that it has no room for it."""
+    some_jobs.store.register(WorkerInfo("a-machine", 4711, slots=2, version="1.0"))
+    (claim,) = some_jobs.fetch(queue="video")
+    some_jobs.reject(claim, "no such film")
+    (home / "config.toml").touch(mode=0o600)
+    (home / "config.toml").write_text('[project.shop]\npython = "/usr/bin/python3"\n')
+    wide = lines_of(Terminal(shell_environment, *words.split(), columns=400).end()[1])
+    titles = [title.lower() for title in re.split(r"  +", wide[0].strip())]
+    assert len(titles) > 3
+    _, text = Terminal(shell_environment, *words.split(), columns=columns).end()
+    table, _, missing = " ".join(lines_of(text)).lower().partition("no room for: ")
+    named = [title.strip() for title in missing.rstrip(".").split(",")]
+    for title in titles:
+        assert (title in table) != (title in named), text
+    rows = len(wide) - 1
+    assert len(lines_of(text)) > rows
 
 
 def test_states_are_coloured_in_a_terminal_alone(
@@ -148,119 +112,3 @@ def test_wait_shows_progress(client: Client, shell_environment: Environment) -> 
     code, text = terminal.end()
     assert code == 0
     assert text.endswith("Job 1 is completed.\n")
-
-
-def test_ctrl_c_is_quiet(client: Client, shell_environment: Environment) -> None:
-    client.command("true")
-    terminal = Terminal(shell_environment, "wait", "1")
-    terminal.see("1 pending")
-    terminal.process.send_signal(signal.SIGINT)
-    code, text = terminal.end()
-    assert code == 130
-    assert "Traceback" not in text
-
-
-def test_a_closed_pipe_is_quiet(client: Client, shell_environment: Environment) -> None:
-    client.add([client.new_command("echo " + "x" * 200)] * 3000)
-    for words in (["list", "--all"], ["list", "--all", "--json"], ["export"]):
-        process = subprocess.Popen(
-            [*SVCQ, *words], env=shell_environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.read(10)
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        process.stderr.close()
-        assert process.wait() == 141
-
-
-@pytest.mark.parametrize(
-    "locale",
-    [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "POSIX"}],
-)
-def test_a_locale_that_is_not_utf_8(
-    some_jobs: Client, shell_environment: Environment, locale: Environment
-) -> None:
-    env = {**shell_environment, **locale}
-    for words in (["list"], ["show", "3"], ["list", "--json"], ["add", "--help"], ["list", "--x"]):
-        done = run(env, *words)
-        assert done.returncode in {0, 2}
-        assert "Traceback" not in done.stderr
-    code, text = Terminal(env, "list", columns=20).end()
-    assert code == 0
-    assert "Traceback" not in text
-
-
-def test_an_editor_changes_a_job(
-    client: Client, shell_environment: Environment, tmp_path: Path
-) -> None:
-    client.command("echo a", name="letter", priority=1)
-    editor = write_editor(tmp_path, "s/^priority = .*/priority = 9/; s/echo a/echo b | wc/")
-    env = {**shell_environment, "VISUAL": "", "EDITOR": editor}
-    assert Terminal(env, "edit", "letter").end() == (0, "Job 1 is pending.\n")
-    job = client.get("letter")
-    assert (job.priority, job.command) == (9, "echo b | wc")
-
-
-def test_an_editor_that_changes_nothing(client: Client, shell_environment: Environment) -> None:
-    client.command("echo a")
-    code, text = Terminal({**shell_environment, "VISUAL": "true"}, "edit", "1").end()
-    assert (code, text) == (1, "Nothing was changed.\n")
-
-
-def test_an_emptied_file_changes_nothing(
-    client: Client, shell_environment: Environment, tmp_path: Path
-) -> None:
-    client.command("echo a")
-    env = {**shell_environment, "VISUAL": write_editor(tmp_path, "d")}
-    assert Terminal(env, "edit", "1").end() == (1, "Nothing was changed.\n")
-
-
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-def test_closed_streams(client: Client, shell_environment: Environment, closed: str) -> None:
-    client.command("echo a")
-    for words, code in (("list", 0), ("show 1", 0), ("show 9", 3)):
-        line = f"{sys.executable} -m svcq {words} {closed}"
-        done = subprocess.run(
-            line, shell=True, env=shell_environment, capture_output=True, check=False
-        )
-        assert done.returncode == code, done
-        assert b"Traceback" not in done.stderr
-
-
-def test_a_mistake_in_the_editor_is_offered_again(
-    client: Client, shell_environment: Environment, tmp_path: Path
-) -> None:
-    client.command("echo a")
-    for change, hint in (
-        ("s/^priority = .*/priority = 9999/", "1,000"),
-        ("s/^priority = .*/prioritty = 1/", "did you mean priority"),
-        ("s/^priority = .*/priority =/", "not TOML"),
-    ):
-        env = {**shell_environment, "VISUAL": write_editor(tmp_path, change)}
-        terminal = Terminal(env, "edit", "1")
-        terminal.see(r"Edit it again\? \[Y/n\]")
-        terminal.type("n\n")
-        code, text = terminal.end()
-        assert code == 1
-        assert hint in text
-    assert client.get(1).priority == 0
-
-
-@pytest.mark.parametrize(("editor", "code"), [("false", 1), ("/no/such/editor", 2)])
-def test_an_editor_that_fails(
-    client: Client, shell_environment: Environment, editor: str, code: int
-) -> None:
-    client.command("echo a")
-    ended, text = Terminal({**shell_environment, "VISUAL": editor}, "edit", "1").end()
-    assert ended == code
-    assert text.startswith("svcq: The editor")
-
-
-def write_editor(folder: Path, script: str) -> str:
-    """A program that edits a file as a person would, by a sed script."""
-    editor = folder / f"editor-{time.monotonic_ns()}"
-    editor.write_text(f"#!/bin/sh\nexec sed -i '{script}' \"$1\"\n")
-    editor.chmod(0o700)
-    return str(editor)

@@ -26,7 +26,7 @@ from svcq.client import Client
 from svcq.jobs import Job, State
 from svcq.logs import log_file, open_log
 from tests.cli.conftest import Svcq
-from tests.cli.test_terminal import SVCQ
+from tests.cli.terminals import SVCQ
 from tests.helpers import eventually
 
 NOW = datetime(2031, 5, 1, 12, 0, tzinfo=UTC)

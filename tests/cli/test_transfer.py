@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,22 @@ def test_completion_in_bash(svcq: Svcq, tmp_path: Path) -> None:
     assert complete(script, "svcq add --on-lost ") == ["retry", "dead"]
     assert complete(script, "svcq completion z") == ["zsh"]
     assert complete(script, "svcq config list --js") == ["--json"]
+    assert complete(script, "svcq schedule h") == ["history", "handoff"]
+    assert complete(script, "svcq schedule fire --") == ["--due", "--wait"]
+    assert complete(script, "svcq schedule add x --overlap r") == ["replace"]
+
+
+def test_completion_of_schedules_in_bash(
+    svcq: Svcq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "svcq.bash"
+    script.write_text(svcq.ok("completion", "bash").out)
+    for name in ("nightly", "noon"):
+        svcq.ok("schedule", "add", name, "--cron", "@daily", "--tz", "UTC", "--", "true")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    assert complete(script, "svcq schedule show no") == ["noon"]
+    assert complete(script, "svcq --sy") == ["--system"]
+    assert complete(script, "svcq --system queue s") == ["show", "set"]
 
 
 def test_the_manual_page(svcq: Svcq) -> None:

@@ -132,3 +132,29 @@ def test_times_that_were(said: str, meant: str) -> None:
 def test_nonsense_about_the_past_is_refused(said: str) -> None:
     with pytest.raises(InvalidInput, match=r"not understood"):
         parse_past(said, at(WEDNESDAY))
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("2031-05-01 03:00", "2031-05-01T03:00+09:00"),
+        ("2031-05-01T03:00+00:00", "2031-05-01T03:00+00:00"),
+        ("tomorrow 00:30", "2026-07-17T00:30+09:00"),
+        ("23:00", "2026-07-16T23:00+09:00"),
+        ("in 2h", "2026-07-15T20:00+00:00"),
+    ],
+)
+def test_another_zone_can_be_named(said: str, meant: str) -> None:
+    # In Tokyo it is the sixteenth already.
+    now = datetime.fromisoformat("2026-07-15T18:00+00:00")
+    assert parse_time(said, now, zone=ZoneInfo("Asia/Tokyo")) == datetime.fromisoformat(meant)
+
+
+def test_another_zone_has_changes_of_its_own() -> None:
+    york, now = ZoneInfo("America/New_York"), datetime.fromisoformat("2027-03-14T00:00+00:00")
+    skipped = parse_time("2027-03-14 02:30", now, zone=york)
+    assert skipped.isoformat() == "2027-03-14T03:30:00-04:00"
+
+
+def test_what_is_past_may_be_meant() -> None:
+    assert same(parse_time("2020-01-01", at(WEDNESDAY), past=True), at("2020-01-01T00:00"))

@@ -5,35 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from svcq.host import linux_processes as processes
 from svcq.host.linux_bell import Bell, ring
-from svcq.host.linux_processes import Exit, Seen
+from svcq.host.linux_processes import Exit
 from tests.helpers import eventually
-
-MARKER = f"7.1.{os.getpid()}"
-Start = Callable[..., "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts processes that are ended with the test."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start_it(*argv: str, **options: object) -> subprocess.Popen[bytes]:
-        started.append(subprocess.Popen(argv, **options))  # type: ignore[call-overload]
-        return started[-1]
-
-    yield start_it
-    for process in started:
-        process.kill()
-        process.wait()
+from tests.host.conftest import Start
 
 
 def run_child(*argv: str, output: Path, **options: object) -> Exit:
@@ -50,28 +31,6 @@ def run_child(*argv: str, output: Path, **options: object) -> Exit:
 
 
 # One process
-
-
-def test_a_process_is_known_by_when_it_was_started(start: Start) -> None:
-    child = start("sleep", "600")
-    born = processes.process_born(child.pid)
-    assert born is not None
-    assert born == processes.process_born(child.pid)
-    assert int(born) >= int(processes.process_born(os.getpid()) or 0)
-
-
-def test_one_that_is_gone_or_a_zombie_has_no_start() -> None:
-    child = subprocess.Popen(["true"])
-    eventually(lambda: processes.process_born(child.pid) is None)  # dead, and not yet waited for
-    child.wait()
-    assert processes.process_born(child.pid) is None
-
-
-def test_a_name_full_of_parentheses_is_read(tmp_path: Path, start: Start) -> None:
-    program = tmp_path / ") Z 1 (("
-    program.symlink_to("/bin/sleep")
-    child = start(str(program), "600")
-    assert processes.process_born(child.pid) is not None
 
 
 @pytest.mark.parametrize(("line", "code"), [("exit 0", 0), ("exit 255", 255), ("kill -9 $$", -9)])
@@ -145,73 +104,6 @@ def test_who_asks_is_not_taken_for_the_holder(tmp_path: Path) -> None:
     fcntl.flock(asking, fcntl.LOCK_SH)  # as lock_is_held does, in another process
     assert not processes.lock_is_held(path)
     os.close(asking)
-
-
-# Trees
-
-
-def pids(seen: list[Seen]) -> set[int]:
-    return {one.pid for one in seen}
-
-
-def test_a_tree_is_found_by_each_of_its_signs(tmp_path: Path, start: Start) -> None:
-    path = tmp_path / "lock"
-    lock = processes.hold_lock(path)
-    assert lock is not None
-    marked = start("sleep", "600", env={"SVCQ_RUN": MARKER})
-    leader = start("sleep", "600", start_new_session=True, env={})
-    holder = start("sleep", "600", pass_fds=(lock,), env={})
-    stranger = start("sleep", "600", env={"SVCQ_RUN": f"1{MARKER}"})
-    os.close(lock)
-    found = pids(processes.tree_of(MARKER, session=leader.pid, lock=path))
-    assert found == {marked.pid, leader.pid, holder.pid}
-    assert stranger.pid not in found
-
-
-def test_children_belong_to_their_parents_tree(start: Start) -> None:
-    code = "setsid env -i sleep 600 & wait"
-    parent = start("sh", "-c", code, env={"SVCQ_RUN": MARKER, "PATH": os.environ["PATH"]})
-
-    def both() -> list[Seen]:
-        found = processes.tree_of(MARKER)
-        return found if len(found) == 2 and _without_environment(found) else []
-
-    found = eventually(both)
-    # Its parent is gone, and nothing but an earlier look knows whose it was.
-    parent.kill()
-    parent.wait()
-    assert processes.tree_of(MARKER) == []
-    left = processes.tree_of(MARKER, known=found)
-    assert len(left) == 1
-    processes.signal_tree(left, signal.SIGKILL)
-    eventually(lambda: processes.tree_of(MARKER, known=found) == [])
-
-
-def _without_environment(found: list[Seen]) -> bool:
-    return any(Path(f"/proc/{one.pid}/environ").read_bytes() == b"" for one in found)
-
-
-def test_a_marker_fits_those_that_begin_with_it(start: Start) -> None:
-    first = start("sleep", "600", env={"SVCQ_RUN": f"{MARKER}.1."})
-    second = start("sleep", "600", env={"SVCQ_RUN": f"{MARKER}.11."})
-    assert pids(processes.tree_of(f"{MARKER}.")) == {first.pid, second.pid}
-    assert pids(processes.tree_of(f"{MARKER}.1.")) == {first.pid}
-
-
-def test_a_signal_reaches_only_the_process_that_was_seen(start: Start) -> None:
-    child = start("sleep", "600", env={"SVCQ_RUN": MARKER})
-    (seen,) = processes.tree_of(MARKER)
-    processes.signal_tree([seen._replace(born="1")], signal.SIGKILL)
-    assert child.poll() is None
-    processes.signal_tree([seen], signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL
-    processes.signal_tree([seen], signal.SIGKILL)  # gone: nothing to do, and no error
-
-
-def test_memory_in_use(start: Start) -> None:
-    code = "x = bytearray(b'x') * (32 << 20); import time; time.sleep(600)"
-    start(sys.executable, "-S", "-c", code, env={"SVCQ_RUN": MARKER})
-    eventually(lambda: processes.resident_bytes(processes.tree_of(MARKER)) > 32 << 20)
 
 
 # Holes

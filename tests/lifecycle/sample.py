@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,15 @@ async def speak_async(word: str) -> None:
 def speak_then_wait(file: str) -> None:
     print("before the wait")
     wait_for(file)
+    print("after it")
+
+
+@svcq.task
+async def speak_then_wait_async(file: str) -> None:
+    print("before the wait")
+    while not os.path.exists(file):  # noqa: ASYNC110, ASYNC240 (another process makes it)
+        await asyncio.sleep(0.01)
+    print("after it")
 
 
 @svcq.task
@@ -219,6 +228,12 @@ def use_memory(megabytes: int) -> None:
 
 
 @svcq.task
+def use_memory_in(cgroup: str, megabytes: int) -> None:
+    Path(cgroup, "cgroup.procs").write_text("0")
+    use_memory.function(megabytes)
+
+
+@svcq.task
 async def use_memory_async(megabytes: int) -> None:
     kept = bytearray(megabytes << 20)
     for position in range(0, len(kept), 4096):
@@ -283,6 +298,13 @@ def leave_children(file: str, how: str) -> None:
 
 
 @svcq.task
+def run_and_wait(line: str, file: str) -> None:
+    append(file, str(os.getpid()))
+    subprocess.run(["sh", "-c", line], check=True)
+    time.sleep(600)
+
+
+@svcq.task
 def leave_a_child_and_fail(file: str) -> None:
     child = subprocess.Popen(["setsid", "sleep", "600"])
     append(file, str(child.pid))
@@ -342,15 +364,69 @@ STARTS: dict[str, Callable[[str], None]] = {
     "deaf": start("sh", "-c", "trap '' TERM; while :; do sleep 1; done"),
     "thread": start_in_thread,
     "forkserver": start_by_server,
+    "tidy": lambda file: start("sh", "-c", TIDY.format(file))(file),
 }
+# Ready once its trap is set, and slow to end when it is asked to.
+TIDY = (
+    "trap 'sleep 1; echo tidied > {0}-tidied; exit' TERM; touch {0}-up; while :; do sleep 0.1; done"
+)
 
 
 @svcq.task
-async def leave_a_process_async(file: str, go: str) -> None:
+async def leave_a_process_async(file: str, go: str, how: str = "exec") -> None:
+    await STARTS_ASYNC.get(how, in_loop(STARTS.get(how)))(file)
+    while not (os.path.exists(go) and os.path.exists(file)):  # noqa: ASYNC110, ASYNC240 (others do)
+        await asyncio.sleep(0.01)
+
+
+def in_loop(begin: Callable[[str], None] | None) -> Callable[[str], Awaitable[None]]:
+    async def start_it(file: str) -> None:
+        assert begin is not None
+        begin(file)
+
+    return start_it
+
+
+async def start_exec(file: str) -> None:
     child = await asyncio.create_subprocess_exec("setsid", "sleep", "600")
     append(file, str(child.pid))
-    while not os.path.exists(go):  # noqa: ASYNC110, ASYNC240 (another process makes it)
-        await asyncio.sleep(0.01)
+
+
+async def start_in_another_thread(file: str) -> None:
+    await asyncio.to_thread(start("sleep", "600", env={}, start_new_session=True), file)
+
+
+def start_by_posix_spawn(file: str) -> None:
+    append(file, str(os.posix_spawn("/usr/bin/sleep", ["sleep", "600"], {})))
+
+
+def start_by_multiprocessing(way: str) -> Callable[[str], None]:
+    def start_it(file: str) -> None:
+        process = multiprocessing.get_context(way).Process(target=append_and_sleep, args=(file,))
+        process.start()
+
+    return start_it
+
+
+def start_by_foreign_code(file: str) -> None:
+    """As an extension module may do it: nobody hears of it."""
+    pid = ctypes.c_int()
+    argv = (ctypes.c_char_p * 3)(b"sleep", b"600", None)
+    libc = ctypes.CDLL(None)
+    assert libc.posix_spawn(ctypes.byref(pid), b"/usr/bin/sleep", None, None, argv, None) == 0
+    append(file, str(pid.value))
+
+
+STARTS_ASYNC: dict[str, Callable[[str], Awaitable[None]]] = {
+    "exec": start_exec,
+    "thread": start_in_another_thread,
+    "popen": in_loop(start("/usr/bin/sleep", "600", env={}, start_new_session=True)),
+    "fork": in_loop(double_fork),
+    "posix_spawn": in_loop(start_by_posix_spawn),
+    "multiprocessing fork": in_loop(start_by_multiprocessing("fork")),
+    "multiprocessing spawn": in_loop(start_by_multiprocessing("spawn")),
+}
+STARTS["foreign"] = start_by_foreign_code
 
 
 @svcq.task

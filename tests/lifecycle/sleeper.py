@@ -1,6 +1,7 @@
 """A process that tells its pid and would live for ten minutes, hiding as it is told to."""
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -13,6 +14,8 @@ def main(file: str, *ways: str) -> None:
         return
     if "close" in ways:
         os.closerange(0, 256)
+    if "unbrand" in ways:
+        resource.setrlimit(10, (1000, 1000))
     tell(file)
     if "stop" in ways:
         os.kill(os.getpid(), signal.SIGSTOP)

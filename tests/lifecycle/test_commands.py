@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -222,6 +223,12 @@ def test_what_it_used_is_kept(shared: Home) -> None:
     run = shared.last_run(shared.ended(shared.add_python(code)).id)
     assert (run.cpu_ms or 0) > 10
     assert (run.peak_bytes or 0) > 64 << 20
+    shown = shared.svcq("show", run.job).stdout
+    assert re.search(r"^cpu time +\d+m?s", shown, re.MULTILINE)
+    assert re.search(r"^memory +\d+ MiB at most$", shown, re.MULTILINE)
+    *_, heads, row = shown.splitlines()
+    assert ("CPU" in heads.split(), "MEMORY" in heads.split()) == (True, True)
+    assert re.search(r" \d+m?s +\d+ MiB ", row)
 
 
 # Progress and result

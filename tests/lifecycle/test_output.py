@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,21 +130,43 @@ def test_a_log_directory_deleted_under_a_running_job(home: Home, tmp_path: Path)
     job = home.add(f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.02; done; echo two")
     eventually(lambda: home.log(job).exists() and home.output(job) == "one\n", PATIENCE)
     shutil.rmtree(home.path / "logs")
+    eventually(home.log(job).exists, PATIENCE)  # while it still runs
+    assert home.output(job) == "one\n"
     (tmp_path / "go").touch()
     assert home.ended(job).state == "completed"
+    assert home.output(job) == "one\ntwo\n"
+    assert home.last_run(job).tail == "one\ntwo"
     after = home.add("echo after")
     assert home.ended(after).state == "completed"
     assert home.output(after) == "after\n"
     assert home.call(sample.add, 1, 2).result == 3
 
 
-def test_a_log_directory_deleted_under_a_running_task(home: Home, tmp_path: Path) -> None:
+def test_whoever_follows_a_log_goes_on_when_it_is_deleted(home: Home, tmp_path: Path) -> None:
+    home.worker()
+    job = home.add(f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.02; done; echo two; sleep 1")
+    eventually(lambda: home.log(job).exists() and home.output(job) == "one\n", PATIENCE)
+    follower = home.start("log", "-f", job)
+    eventually(lambda: home.said().endswith("one\n"), PATIENCE)
+    shutil.rmtree(home.path / "logs")
+    (tmp_path / "go").touch()
+    assert follower.wait(PATIENCE) == 0
+    assert home.said().endswith("one\ntwo\n")
+    assert "Traceback" not in home.said()
+
+
+@pytest.mark.parametrize("task", [sample.speak_then_wait, sample.speak_then_wait_async])
+def test_a_log_directory_deleted_under_a_running_task(
+    home: Home, tmp_path: Path, task: Any
+) -> None:
     home.worker_with_tasks()
-    job = home.client.enqueue(sample.speak_then_wait, str(tmp_path / "go")).id
+    job = home.client.enqueue(task, str(tmp_path / "go")).id
     eventually(lambda: home.log(job).exists() and home.output(job), PATIENCE)
     shutil.rmtree(home.path / "logs")
     (tmp_path / "go").touch()
     assert home.ended(job).state == "completed"
+    assert home.output(job) == "before the wait\nafter it\n"
+    assert home.last_run(job).tail == "before the wait\nafter it"
 
 
 @pytest.fixture
@@ -150,14 +174,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 2 MB: mounted by root, in a namespace of their own for everyone else."""
     folder = tmp_path / "small"
     folder.mkdir(mode=0o700)
+    options = "size=2m,nr_inodes=200,mode=0700"
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "svcq-test", folder],
+        ["mount", "-t", "tmpfs", "-o", options, "svcq-test", folder],
         capture_output=True,
         check=False,
     )
     holder = None
     if mounted.returncode:
-        mount = f"mount -t tmpfs -o size=2m,mode=0700 none {folder} && echo up && exec sleep 600"
+        mount = f"mount -t tmpfs -o {options} none {folder} && echo up && exec sleep 600"
         holder = subprocess.Popen(
             ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount],
             stdout=subprocess.PIPE,
@@ -180,17 +205,56 @@ def test_a_full_disk_under_the_log(home: Home, small_disk: Path) -> None:
     fill = "import os\nfor _ in range(50): os.write(1, b'x' * 100_000)"
     ended = home.ended(home.add_python(fill))
     assert ended.state == "dead"
-    assert ended.exit_code == 1  # it was told that there is no space, as anyone would be
+    full = f"the disk under {home.path}/logs is full: free some space"
+    # It was told that there is no space, as anyone would be; that it ended for it is for us to say.
+    assert (ended.exit_code, ended.error) == (1, f"ended with exit code 1; {full}")
+    assert full in home.svcq("why", ended.id).stdout
     # Nothing of svcq itself breaks, and what needs no space still runs.
     task = home.call(sample.print_much, 100_000)
     assert task.state == "dead"
-    assert "No space left on device" in str(task.error)
+    assert str(task.error) == f"OSError: [Errno 28] No space left on device; {full}"
     assert home.call(sample.add, 1, 2).result == 3
+    assert home.run(["true"]).state == "completed"
     for file in small_disk.rglob("*.log"):
         file.unlink()
     after = home.add("echo after")
     assert home.ended(after).state == "completed"
     assert home.output(after) == "after\n"
+    assert home.run("exit 3").error == "ended with exit code 3"
+
+
+def test_a_disk_without_room_for_another_log(home: Home, small_disk: Path, tmp_path: Path) -> None:
+    """Nothing starts, nothing fails, and what waits goes on when there is room again."""
+    (home.path / "logs").symlink_to(small_disk)
+    home.worker_with_tasks()
+    assert home.call(sample.add, 1, 2).result == 3  # its runner has a log, too
+    assert home.run("echo x").state == "completed"
+    fill_up(small_disk)
+    command = home.add(f"echo x >> {tmp_path}/ran")
+    task = home.client.enqueue(sample.add, 1, 2).id
+    for job in (command, task):
+        eventually(lambda job=job: home.client.get(job).state == "scheduled", PATIENCE)
+        found = home.client.get(job)
+        assert (found.failures, found.snoozes) == (0, 1)
+        assert str(found.error).startswith("could not start: the disk has no room for ")
+        said = home.svcq("why", job).stdout
+        assert "it could not start: the disk has no room for" in said
+        assert "free some space; its time is in" in said
+    assert not (tmp_path / "ran").exists()
+    for file in small_disk.glob("filler-*"):
+        file.unlink()
+    assert home.ended(command).state == "completed"
+    assert home.ended(task).result == 3
+    assert (tmp_path / "ran").read_text() == "x\n"
+
+
+def fill_up(disk: Path) -> None:
+    """Until no file can be made: there are fewer places for files than there is room in them."""
+    with suppress(OSError):
+        for number in range(1000):
+            (disk / f"filler-{number}").touch()
+    with pytest.raises(OSError, match="No space left"):
+        (disk / "one-more").touch()
 
 
 def test_a_log_that_cannot_be_made(home: Home) -> None:

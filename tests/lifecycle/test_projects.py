@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers import eventually
 from tests.lifecycle import sample
-from tests.lifecycle.homes import PATIENCE, Home
+from tests.lifecycle.homes import PATIENCE, Home, lives
 
 PLAIN = """
 import sys
@@ -24,12 +24,14 @@ async def later(word):
 """
 
 
-def add_project(home: Home, name: str, source: str, python: str = sys.executable) -> Path:
+def add_project(
+    home: Home, name: str, source: str, python: str = sys.executable, *options: str
+) -> Path:
     """A folder with a module of the project's name, made known as a user would."""
     folder = home.work / name
     folder.mkdir()
     (folder / f"{name}.py").write_text(source)
-    said = home.svcq("project", "add", folder, "--import", name, "--python", python)
+    said = home.svcq("project", "add", folder, "--import", name, "--python", python, *options)
     assert said.returncode == 0, said.stderr
     return folder
 
@@ -65,6 +67,36 @@ def test_plain_functions_under_a_python_without_svcq(home: Home, python: str) ->
     assert home.call_by_name("shop.later", "x").result == "x"
 
 
+POOLS = """
+import multiprocessing, subprocess
+from concurrent.futures import ProcessPoolExecutor
+
+executor = ProcessPoolExecutor(2)
+pools = []
+
+def use(file):
+    pools or pools.append(multiprocessing.get_context("fork").Pool(1))
+    list(executor.map(abs, range(9)))
+    pools[0].map(abs, range(9))
+    with open(file, "a") as opened:
+        print(subprocess.Popen(["sleep", "600"]).pid, file=opened)
+    return sorted(one.pid for one in multiprocessing.active_children())
+"""
+
+
+@pytest.mark.parametrize("python", other_pythons())
+def test_pools_stay_and_processes_end_under_any_python(home: Home, python: str) -> None:
+    add_project(home, "shop", POOLS, python)
+    home.worker("--slots", 1)
+    pids = home.work / "pids"
+    first, second = (home.call_by_name("shop.use", str(pids)) for _ in range(2))
+    assert (first.error, second.error) == (None, None)
+    assert len(first.result) >= 2
+    assert first.result == second.result
+    assert all(lives(pid) for pid in first.result)
+    assert [pid for pid in pids.read_text().split() if lives(int(pid))] == []
+
+
 def test_each_task_runs_in_its_own_project(home: Home) -> None:
     for name in ("red", "green", "blue"):
         declared = "import svcq\n@svcq.task\n" if name == "green" else ""
@@ -88,7 +120,7 @@ def test_each_task_runs_in_its_own_project(home: Home) -> None:
 )
 def test_a_module_that_does_not_import(home: Home, source: str, said: str) -> None:
     add_project(home, "sound", PLAIN)
-    add_project(home, "broken", source)
+    add_project(home, "broken", source, sys.executable, "--no-check")
     worker = home.worker()
     ended = home.call_by_name("broken.task", max_attempts=2)
     assert (ended.state, ended.failures) == ("dead", 2)  # it may be repaired: not rejected
@@ -102,7 +134,8 @@ def test_a_module_that_does_not_import(home: Home, source: str, said: str) -> No
 
 
 def test_a_module_that_was_repaired_runs_without_a_new_worker(home: Home) -> None:
-    folder = add_project(home, "shop", "raise RuntimeError('not yet')")
+    broken = "raise RuntimeError('not yet')"
+    folder = add_project(home, "shop", broken, sys.executable, "--no-check")
     home.worker()
     assert "RuntimeError: not yet" in str(home.call_by_name("shop.later", 1).error)
     (folder / "shop.py").write_text(PLAIN)
@@ -157,7 +190,7 @@ def test_an_interpreter_that_has_become_too_old(home: Home) -> None:
 
 
 def test_a_worker_that_imports_can_be_stopped(home: Home) -> None:
-    add_project(home, "slow", "import time; time.sleep(600)")
+    add_project(home, "slow", "import time; time.sleep(600)", sys.executable, "--no-check")
     worker = home.worker()
     worker.process.terminate()
     assert worker.ended() == 0

@@ -199,7 +199,7 @@ def test_a_result_that_cannot_be_kept(shared: Home, kind: str, said: str) -> Non
         ("interrupt", "KeyboardInterrupt"),
         ("os exit", "its process ended with exit code 7"),
         ("segfault", "its process ended with signal 11"),
-        ("killed", "its process ended with signal 9"),
+        ("killed", "its process ended with signal 9"),  # and a guess at who it was
         ("fork and die", "its process ended with exit code 9"),
         ("close all", "its process ended with "),
     ],

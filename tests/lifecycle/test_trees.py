@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers import eventually
 from tests.lifecycle.homes import PATIENCE, Home, lives
+from tests.lifecycle.test_kills import children_of
 
 # Each starts a process that writes its pid to FILE and would live for ten minutes.
 SLEEPER = f"{sys.executable} -S {Path(__file__).with_name('sleeper.py')} FILE"
@@ -21,6 +22,7 @@ HIDING = {
     "no environment": f"setsid env -i {SLEEPER} fork &",
     "no descriptors": f"setsid {SLEEPER} fork close &",
     "neither, but a parent": f"setsid env -i {SLEEPER} close &",
+    "nothing at all": f"(setsid env -i {SLEEPER} fork close &) &",
     "always another process": f"setsid {SLEEPER} flee ignore &",
     "stopped": f"{SLEEPER} stop &",
 }
@@ -51,7 +53,7 @@ def pids_of(folder: Path, how: str) -> list[int]:
     return [int(pid) for pid in file.read_text().split()] if file.exists() else []
 
 
-@pytest.mark.parametrize("how", ["plain", "new session", "ignores SIGTERM", "no environment"])
+@pytest.mark.parametrize("how", [how for how in HIDING if how != "always another process"])
 @pytest.mark.parametrize("code", [0, 1])
 def test_what_is_left_behind_by_a_job_that_ended_ends_with_it(
     shared: Home, tmp_path: Path, how: str, code: int
@@ -64,13 +66,11 @@ def test_what_is_left_behind_by_a_job_that_ended_ends_with_it(
     assert not lives(int(pids.read_text()))
 
 
-def test_a_daemon_without_descriptors_ends_with_a_job_that_failed(
-    shared: Home, tmp_path: Path
-) -> None:
-    pids = tmp_path / "pids"
-    line = HIDING["no descriptors"].replace("FILE", str(pids))
-    shared.run(f"{line} until [ -s {pids} ]; do sleep 0.01; done; exit 1", grace=0.2)
-    assert not lives(int(pids.read_text()))
+def test_orphans_leave_no_zombies(home: Home, tmp_path: Path) -> None:
+    worker = home.worker()
+    assert home.run("(setsid sleep 0.2 &) & exec sleep 0.5").state == "completed"
+    home.run("(setsid sh -c : &) &")
+    eventually(lambda: children_of(worker.pid) == [], PATIENCE)
 
 
 def test_it_may_end_cleanly_within_its_grace(shared: Home, tmp_path: Path) -> None:

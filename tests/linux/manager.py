@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from svcq.jobs import Job
 from svcq.store import Worker
 from tests.clients import ROOT
 from tests.helpers import eventually
+from tests.linux.namespaces import PATIENCE, Group, children, is_systemd
 
-PATIENCE = 60.0
 SCRIPT = Path(__file__).with_name("manager.sh")
 
 
@@ -31,17 +30,16 @@ class Manager:
         for name in ("home", "run"):
             (self.folder / name).mkdir(mode=0o700)
         self.svcq_home = self.home / "queue"
-        self._cgroup = _cgroup2() / self.folder.name
+        self._group = Group(self.folder.name)
         self.boot()
 
     # The manager
 
     def boot(self) -> None:
-        self._cgroup.mkdir(exist_ok=True)
         with (self.folder / "console").open("a") as console:
             self._outer = subprocess.Popen(
                 ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--propagation",
-                 "private", "bash", str(SCRIPT), str(self._cgroup), str(self.folder)],
+                 "private", "bash", str(SCRIPT), str(self._group.path), str(self.folder)],
                 stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True,
             )  # fmt: skip
         self._inner = eventually(self._find, PATIENCE)
@@ -50,12 +48,8 @@ class Manager:
     def _find(self) -> int | None:
         """systemd, behind unshare and the script."""
         assert self._outer.poll() is None, (self.folder / "console").read_text()
-        for first in _children(self._outer.pid):
-            for second in _children(first):
-                with suppress(OSError):
-                    if Path(f"/proc/{second}/comm").read_text().strip() == "systemd":
-                        return second
-        return None
+        behind = (second for first in children(self._outer.pid) for second in children(first))
+        return next(filter(is_systemd, behind), None)
 
     def end_session(self) -> None:
         """As a log-out does: everything is asked to end, then killed."""
@@ -65,17 +59,12 @@ class Manager:
     def cut_power(self) -> None:
         self._outer.kill()
         self._outer.wait()
-        eventually(self._is_empty, PATIENCE)
-
-    def _is_empty(self) -> bool:
-        return not any(file.read_text() for file in self._cgroup.rglob("cgroup.procs"))
+        self._group.wait_until_empty()
 
     def close(self) -> None:
         if self._outer.poll() is None:
             self.cut_power()
-        folders = [folder for folder in self._cgroup.rglob("*") if folder.is_dir()]
-        for folder in [*sorted(folders, reverse=True), self._cgroup]:
-            folder.rmdir()
+        self._group.remove()
         shutil.rmtree(self.folder)
 
     # Inside
@@ -97,6 +86,9 @@ class Manager:
             [*enter, *map(str, words)], env=self.environment, capture_output=True, text=True,
             check=check, timeout=PATIENCE, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+
+    def lives(self, pid: int) -> bool:
+        return self.run("kill", "-0", pid, check=False).returncode == 0
 
     def systemctl(self, *words: str, check: bool = True) -> str:
         return self.run("systemctl", "--user", *words, check=check).stdout.strip()
@@ -143,16 +135,3 @@ class Manager:
 
     def service_pid(self) -> int:
         return int(self.systemctl("show", "svcq.service", "--property", "MainPID", "--value"))
-
-
-def _cgroup2() -> Path:
-    mounts = (line.split() for line in Path("/proc/mounts").read_text().splitlines())
-    return Path(next(mount[1] for mount in mounts if mount[2] == "cgroup2"))
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    with suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (thread / "children").read_text().split())
-    return found

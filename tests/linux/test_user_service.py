@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import eventually
-from tests.linux.manager import PATIENCE, Manager
+from tests.linux.manager import Manager
+from tests.linux.namespaces import PATIENCE
 
 
 def wait_for(folder: Path) -> str:
@@ -173,9 +174,51 @@ def test_workers_that_people_started_are_left_alone(installed: Manager) -> None:
     eventually(lambda: len(installed.workers(state="running")) == 2, PATIENCE)
 
 
+def test_a_pid_that_is_someone_elses_now_is_left_alone(installed: Manager, tmp_path: Path) -> None:
+    job = begin(installed, tmp_path)
+    (worker,) = installed.workers()
+    # Whoever rescues the job later goes by what stands in its seat.
+    seat = eventually(lambda: next(
+        (file for file in installed.svcq_home.glob("runs/*.1") if file.read_text()), None
+    ), PATIENCE)  # fmt: skip
+    leader = int(seat.read_text().split()[0])
+    installed.run("kill", "-STOP", installed.service_pid())
+    installed.systemctl("kill", "--signal", "KILL", "--kill-whom", "all", "svcq-worker-*")
+    eventually(lambda: not installed.lives(worker.pid) and not installed.lives(leader), PATIENCE)
+    for pid in (worker.pid, leader):
+        installed.run(sys.executable, Path(__file__).with_name("take_pid.py"), pid)
+        assert installed.lives(pid)
+    installed.run("kill", "-CONT", installed.service_pid())
+    has_begun(tmp_path, 2)
+    (tmp_path / "go").touch()
+    assert installed.ended(job).losses == 1
+    installed.svcq("stop", "--now")
+    installed.svcq("uninstall")
+    assert installed.lives(worker.pid)
+    assert installed.lives(leader)
+
+
+def test_after_a_stop_not_one_more_job_begins(installed: Manager, tmp_path: Path) -> None:
+    """Whatever was claimed by then is told, and runs to its end; all else waits."""
+    file = tmp_path / "began"
+    with installed.client as client:
+        line = f"echo x >> {file}; sleep 0.02"
+        jobs = [client.new_command(line, cwd="/") for _ in range(400)]
+        client.add(jobs)
+    eventually(lambda: file.exists() and len(file.read_text()) > 20, PATIENCE)
+    installed.svcq("stop")
+    with installed.client as client:
+        waiting = client.counts()["pending"]
+        eventually(lambda: client.counts()["processing"] == 0, PATIENCE)
+        counts = client.counts()
+    # Some that were claimed ahead of a free slot may have gone back.
+    assert counts["pending"] >= waiting > 0
+    assert counts["completed"] == 400 - counts["pending"] == len(file.read_text().split())
+
+
 def test_there_is_one_service(installed: Manager) -> None:
     said = installed.refused(1, "service")
-    assert "The service runs already" in said
+    assert f"The service runs already, with pid {installed.service_pid()}, on" in said
 
 
 def test_a_service_that_hangs_is_started_anew(installed: Manager, tmp_path: Path) -> None:

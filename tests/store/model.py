@@ -255,9 +255,10 @@ class Model:
             job = self.jobs.get(holder.job)
             if job is not None and wish.on_duplicate == "existing":
                 return job
-            if job is None or wish.on_duplicate != "replace" or job.state is State.PROCESSING:
+            runs = job is not None and job.state is State.PROCESSING
+            if wish.on_duplicate != "replace" or runs:
                 raise UniqueTaken("taken", holder.job)
-            if job.live:
+            if job is not None and job.live:
                 self._end(job, State.CANCELLED, "replaced by a newer job")
         until = None if wish.unique_ms is None else self.now + wish.unique_ms
         self.taken[wish.queue, wish.unique_key] = Holder(job_id, until)

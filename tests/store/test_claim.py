@@ -360,3 +360,23 @@ def test_no_job_is_started_after_its_expiry(desk: Desk) -> None:
     desk.clock.advance(10)
     assert desk.claimed(1000) == [alive]
     assert desk.store.counts()["dead"] == 450
+
+
+def test_ties_go_by_id_between_keys_too(desk: Desk) -> None:
+    """A key that is older than another is not in front of it for that."""
+    first = desk.add(concurrency_key="old")
+    second = desk.add(concurrency_key="new")
+    third = desk.add(concurrency_key="old")
+    assert desk.run() == first
+    assert desk.claimed(1) == [second]
+    assert desk.claimed(1) == [third]
+
+
+def test_among_many_keys_the_oldest_jobs_are_taken(desk: Desk) -> None:
+    keys = [f"key-{n}" for n in range(50)]
+    for key in keys:
+        desk.add(concurrency_key=key)
+    jobs = [desk.add(concurrency_key=key) for key in reversed(keys)]
+    for _ in keys:
+        desk.run()
+    assert [desk.claimed(1) for _ in keys] == [[job] for job in jobs]

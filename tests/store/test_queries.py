@@ -22,6 +22,10 @@ HOT = (
     "refresh_lanes", "next_due", "runs_of_worker", "cancel_requests", "children", "count_unmet",
     "changes_after", "last_change", "list_finished", "list_due", "list_standing", "jobs_named",
     "standing", "place_job", "policy_layers", "states_of", "free_stale_windows", "edge_rank",
+    "next_in_lane",
+    "due_schedules", "next_schedule", "advance_schedule", "fired_for", "unfinished_of", "firings",
+    "firing_of", "schedule", "set_last_job", "number_firing", "void_firings",
+    "forget_firings", "schedules",
 )  # fmt: skip
 
 
@@ -41,7 +45,7 @@ def words_in_code() -> set[str]:
 
 
 def statements_called() -> set[str]:
-    """The first argument of every tx.row(...), rows, run or many."""
+    """The first argument of every tx.row(...), rows, first, run or many."""
     called = set()
     for tree in sources():
         for node in ast.walk(tree):
@@ -50,7 +54,7 @@ def statements_called() -> set[str]:
                 and isinstance(node.func, ast.Attribute)
                 and isinstance(node.func.value, ast.Name | ast.Attribute)
                 and ast.unparse(node.func.value).split(".")[-1].endswith("tx")
-                and node.func.attr in ("row", "rows", "run", "many")
+                and node.func.attr in ("row", "rows", "first", "run", "many")
                 and isinstance(node.args[0], ast.Constant)
             ):
                 called.add(str(node.args[0].value))
@@ -100,5 +104,5 @@ def test_what_runs_often_scans_no_large_table(desk: Desk, name: str) -> None:
     values = [None] * len(query.parameters)
     connection = desk.store.engine.connection()
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query.sql}", values)]
-    large = r"SCAN (jobs|specs|changes|runs|parents|tags|unique_keys)\b"
+    large = r"SCAN (jobs|specs|changes|runs|parents|tags|unique_keys|schedules|firings|s|f)\b"
     assert [step for step in plan if re.match(large, step)] == []

@@ -25,6 +25,8 @@ from tests.helpers import eventually
 from tests.store.conftest import Desk
 from tests.store.faults import in_child, start_child
 
+JOB = NewJob(Plan("default"), "work")
+
 
 def synchronous(store: Store) -> int:
     """2 is FULL, 1 is NORMAL."""
@@ -142,6 +144,35 @@ def test_a_fork_while_a_thread_writes_leaves_the_child_a_usable_store(desk: Desk
         writer.join()
 
 
+FORKING = """
+import os, threading
+from svcq.store.sqlite import SqliteEngine
+
+engines = [SqliteEngine(path) for _ in range(3)]
+
+def fork():
+    for _ in range(30):
+        for engine in engines:
+            engine.write_mark()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if engines[0].write_mark() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+threads = [threading.Thread(target=fork, daemon=True) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(60)
+print(sum(thread.is_alive() for thread in threads), "wait", flush=True)
+os._exit(0)
+"""
+
+
+def test_threads_that_fork_at_once_do_not_wait_for_each_other(store: Store) -> None:
+    assert in_new_process(store, FORKING) == "0 wait"
+
+
 def test_a_store_that_is_locked_for_a_while_is_a_delay(desk: Desk) -> None:
     entered = threading.Event()
 
@@ -231,6 +262,41 @@ def test_an_error_inside_a_read_leaves_no_snapshot_open(
     assert desk.state(job) is State.CANCELLED
 
 
+@pytest.mark.parametrize("use", [Store.counts, lambda store: store.enqueue([JOB])])
+def test_an_interrupt_as_a_transaction_begins_leaves_none_open(
+    config: Config, use: Callable[[Store], object]
+) -> None:
+    interrupts = [KeyboardInterrupt]
+
+    def clock() -> int:
+        if interrupts and opened:
+            raise interrupts.pop()
+        return 1_700_000_000_000
+
+    opened: list[Store] = []
+    with closing(open_store(config, clock=clock)) as store:
+        opened.append(store)
+        with pytest.raises(KeyboardInterrupt):
+            use(store)
+        assert not store.engine.connection().in_transaction
+        with another(store) as other:
+            other.execute("BEGIN IMMEDIATE")  # nobody holds the store
+            other.execute("COMMIT")
+        use(store)
+
+
+@pytest.mark.parametrize("use", [Store.counts, lambda store: store.enqueue([JOB])])
+def test_a_signal_handler_cannot_break_into_a_transaction(
+    desk: Desk, use: Callable[[Store], object]
+) -> None:
+    with desk.store.engine.write(durable=True) as tx:
+        tx.run("make_queue", name="outer", aging_ms=1000)
+        with pytest.raises(StoreError, match=r"of this very thread: use it when that has ended"):
+            use(desk.store)
+    assert [queue.name for queue in desk.store.queues()] == ["outer"]
+    use(desk.store)
+
+
 def test_a_closed_store_opens_itself_again_when_it_is_used(desk: Desk) -> None:
     job = desk.add()
     desk.store.close()
@@ -263,8 +329,8 @@ def test_a_second_store_in_the_process_leaves_the_locks_of_the_first_alone(confi
     count += "print(sum(s.counts().values())); s.close()"
     program = [sys.executable, "-c", count, str(config.home)]
     with closing(open_store(config)) as first:
-        first.enqueue([NewJob(Plan("default"), "work")])
+        first.enqueue([JOB])
         open_store(config).close()
         assert subprocess.run(program, capture_output=True, check=True).stdout == b"1\n"
-        first.enqueue([NewJob(Plan("default"), "work")])
+        first.enqueue([JOB])
         assert subprocess.run(program, capture_output=True, check=True).stdout == b"2\n"

@@ -9,7 +9,7 @@ import pytest
 
 from svcq.errors import InvalidInput, NotFound
 from svcq.jobs import State, completed, failed, rejected
-from svcq.store import Filter, Store
+from svcq.store import Filter, Store, tidy
 from tests.store.conftest import Desk
 
 DAY = 86_400
@@ -192,6 +192,27 @@ def test_old_changes_are_let_go_and_their_numbers_go_on(desk: Desk) -> None:
     assert len(desk.store.changes(0)) == 1
     desk.add()
     assert desk.store.last_change() == last + 1
+
+
+def test_old_changes_are_let_go_however_many_there_are(desk: Desk) -> None:
+    """One look every ten minutes must keep up with a queue that never rests."""
+    for _ in range(3):
+        desk.store.enqueue([desk.new() for _ in range(tidy.CHANGES_BATCH)])
+    desk.clock.advance(2 * DAY)
+    new = desk.add()
+    desk.store.cleanup()
+    assert [change.job for change in desk.store.changes(0)] == [new]
+
+
+def test_changes_of_a_clock_that_was_far_ahead_do_not_stand_in_the_way(desk: Desk) -> None:
+    desk.clock.advance(3 * DAY)
+    desk.store.enqueue([desk.new() for _ in range(tidy.CHANGES_BATCH)])
+    desk.clock.advance(-3 * DAY)
+    desk.add()
+    desk.clock.advance(DAY + 1)
+    new = desk.add()
+    desk.store.cleanup()
+    assert [change.job for change in desk.store.changes(0)] == [new]
 
 
 def test_old_activity_is_let_go(desk: Desk) -> None:

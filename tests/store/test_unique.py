@@ -119,7 +119,7 @@ def test_a_window_outlives_a_purge(desk: Desk) -> None:
     first = desk.add(unique_key="a", unique_for=60)
     desk.run()
     desk.store.purge([State.COMPLETED])
-    with pytest.raises(UniqueTaken, match=f"taken by job {first}"):
+    with pytest.raises(UniqueTaken, match=f"taken by job {first}, which was removed: wait until"):
         desk.add(unique_key="a")
     desk.clock.advance(60)
     desk.store.cleanup()
@@ -131,6 +131,15 @@ def test_an_ended_job_within_its_window_can_be_replaced(desk: Desk) -> None:
     desk.run()
     second = desk.add(unique_key="a", on_duplicate="replace")
     assert desk.state(first) is State.COMPLETED
+    assert desk.add(unique_key="a") == second
+
+
+def test_a_removed_job_within_its_window_can_be_replaced(desk: Desk) -> None:
+    first = desk.add(unique_key="a", unique_for=60)
+    desk.run()
+    desk.store.purge([State.COMPLETED])
+    second = desk.add(unique_key="a", on_duplicate="replace")
+    assert second > first
     assert desk.add(unique_key="a") == second
 
 

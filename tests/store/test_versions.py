@@ -1,4 +1,4 @@
-"""Stores and programs of different versions, with the real program of the schema before."""
+"""Stores and programs of different versions, with the real programs of the schemas before."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from svcq.client import Client
 from svcq.config import Config
 from svcq.errors import StoreVersion
 from svcq.jobs import State, completed
@@ -20,27 +23,39 @@ from svcq.policy import NewJob, Plan
 from svcq.store import Claimer, Report, Store, WorkerInfo, open_store, upgrade_store
 from svcq.store.sqlite import SqliteEngine
 from svcq.store.versions import migrate, newest, read_version, schema_folder
+from tests.helpers import eventually
+from tests.lifecycle.homes import PATIENCE
 
-PREVIOUS = Path(__file__).with_name("previous") / "svcq-schema1.zip"
+PREVIOUS = Path(__file__).with_name("previous")
 NOW = newest(schema_folder("sqlite"))
 
 
 @pytest.fixture(scope="module")
-def previous_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("previous")
-    with zipfile.ZipFile(PREVIOUS) as archive:
-        archive.extractall(folder)
-    return folder
+def unpack(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """Where the source of a previous program is."""
+
+    @cache
+    def unpacked(schema: int) -> Path:
+        folder = tmp_path_factory.mktemp("previous")
+        with zipfile.ZipFile(PREVIOUS / f"svcq-schema{schema}.zip") as archive:
+            archive.extractall(folder)
+        return folder
+
+    return unpacked
 
 
-@pytest.fixture
-def old_program(previous_program: Path, config: Config) -> OldProgram:
-    return OldProgram(previous_program, config.home)
+@pytest.fixture(params=range(1, NOW))
+def old_program(
+    request: pytest.FixtureRequest, unpack: Callable[[int], Path], config: Config
+) -> OldProgram:
+    """Every one that may still be at work on a store of this version."""
+    return OldProgram(request.param, unpack(request.param), config.home)
 
 
 class OldProgram:
-    def __init__(self, folder: Path, home: Path) -> None:
-        self._environment = {
+    def __init__(self, schema: int, folder: Path, home: Path) -> None:
+        self.schema = schema
+        self.environment = {
             **os.environ, "PYTHONPATH": str(folder), "SVCQ_HOME": str(home), "PYTHONSAFEPATH": "1",
         }  # fmt: skip
 
@@ -51,10 +66,10 @@ class OldProgram:
             "from svcq.jobs import completed, failed\n"
             "from svcq.store import Claimer, Report, WorkerInfo\n"
             "client = svcq.Client(); store = client.store\n"
-            "assert store.program == 1, 'this is not the old program'\n"
+            f"assert store.program == {self.schema}, 'this is not the old program'\n"
         )
         done = subprocess.run(
-            [sys.executable, "-c", prelude + code], env=self._environment, capture_output=True,
+            [sys.executable, "-c", prelude + code], env=self.environment, capture_output=True,
             text=True, timeout=60, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -66,10 +81,11 @@ def test_a_store_of_the_old_program_is_refused_until_it_is_upgraded(
 ) -> None:
     old_program.run("client.command('echo hi', name='greeting', priority=3, tags=['a'])")
     with pytest.raises(
-        StoreVersion, match=rf"schema 1, older than .* {NOW}: run `svcq upgrade-store"
+        StoreVersion,
+        match=rf"schema {old_program.schema}, older than .* {NOW}: run `svcq upgrade-store",
     ):
         open_store(config)
-    assert upgrade_store(config) == (1, NOW)
+    assert upgrade_store(config) == (old_program.schema, NOW)
     with closing(open_store(config)) as store:
         job = store.get(store.find_named("greeting"))
         assert (job.command, job.priority, job.tags) == ("echo hi", 3, ("a",))
@@ -81,7 +97,7 @@ def test_an_upgrade_leaves_a_backup_that_the_old_program_can_open(
 ) -> None:
     old_program.run("client.command('echo hi', env={'A': 'b'})")
     upgrade_store(config)
-    (backup,) = config.home.glob("svcq-schema1-*.db")
+    (backup,) = config.home.glob(f"svcq-schema{old_program.schema}-*.db")
     assert backup.stat().st_mode & 0o777 == 0o600
     backup.rename(config.store)
     assert old_program.run("print(json.dumps(client.environment(1)))") == {"A": "b"}
@@ -123,6 +139,61 @@ def test_both_programs_share_the_work(config: Config, old_program: OldProgram) -
         )
         assert sorted(mine + theirs) == list(range(1, 41))  # type: ignore[operator]
         assert store.counts()["completed"] == 40
+
+
+def test_schedules_outlive_the_work_of_the_old_program(
+    config: Config, old_program: OldProgram
+) -> None:
+    """It does not know of them: it runs their jobs, and tidies up what it thinks is nobody's."""
+    with Client(config=config) as client:
+        client.schedule("s", "echo hi", every="1h", env={"TOKEN": "t"}, overlap="queue")
+        job = client.fire_schedule("s")
+        old_program.run(
+            "worker = store.register(WorkerInfo('old', 1))\n"
+            "(claim,) = store.claim(Claimer(worker), 4)\n"
+            "store.finish([Report(claim.id, claim.run, claim.worker, completed())])\n"
+            "client.purge('completed'); client.cleanup()\n"
+            "client.changes(); client.list(); list(client.follow().next(0))\n"
+        )
+        assert client.list() == []
+        assert client.schedule_environment("s") == {"TOKEN": "t"}
+        again = client.fire_schedule("s")
+        assert client.environment(again) == {"TOKEN": "t"}
+        assert [one.job for one in client.firings("s")] == [again.id, job.id]
+
+
+def test_a_worker_of_the_program_before_ends_what_it_holds_when_the_store_is_upgraded(
+    config: Config, unpack: Callable[[int], Path], tmp_path: Path
+) -> None:
+    """The real one, as a process: its job ends as if nothing had happened, then it leaves."""
+    previous = OldProgram(NOW - 1, unpack(NOW - 1), config.home)
+    go = tmp_path / "go"
+    previous.run(
+        f"client.command('until test -e {go}; do sleep 0.02; done; echo done', name='long')"
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "svcq", "worker", "run"], env=previous.environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        with closing(SqliteEngine(config.store)) as engine:
+            eventually(lambda: _running(engine), PATIENCE)
+        assert upgrade_store(config) == (NOW - 1, NOW)
+        with Client(config=config) as client:
+            client.schedule("s", "true", every="1h")
+            client.fire_schedule("s")
+            go.touch()
+            assert client.wait("long", PATIENCE).state is State.COMPLETED
+            assert worker.wait(PATIENCE) == 0  # a newer one takes its place
+            assert client.counts()["pending"] == 1
+    finally:
+        worker.kill()
+        worker.communicate()
+
+
+def _running(engine: SqliteEngine) -> bool:
+    with engine.read() as tx:
+        return bool(tx.rows("runs_of_worker", worker=1))
 
 
 def run_some(store: Store, worker: int, n: int) -> list[Report]:
@@ -169,13 +240,14 @@ def test_a_failed_upgrade_changes_nothing(
     old_program.run("client.command('echo hi')")
     folder = tmp_path / "schema"
     folder.mkdir()
-    (folder / "0001.sql").write_text("SELECT 1;\n")
-    (folder / "0002.sql").write_text("CREATE TABLE half (a);\nCREATE TABLE half (a);\n")
+    before = old_program.schema
+    (folder / f"{before:04}.sql").write_text("SELECT 1;\n")
+    (folder / f"{before + 1:04}.sql").write_text("CREATE TABLE half (a);\nCREATE TABLE half (a);\n")
     with closing(SqliteEngine(config.store)) as engine:
         with pytest.raises(Exception, match="half"), engine.write(durable=True) as tx:
             migrate(engine.connection(), tx, folder)
         with engine.read() as tx:
-            assert read_version(tx) == (1, 1)
+            assert read_version(tx) == (before, 1)
     assert old_program.run("print(json.dumps(client.counts()['pending']))") == 1
 
 

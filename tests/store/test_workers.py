@@ -40,6 +40,16 @@ def test_a_worker_that_drains_is_shown_so(desk: Desk) -> None:
     assert desk.store.workers()[0].state == "draining"
 
 
+@pytest.mark.parametrize("now", [False, True])
+def test_a_worker_that_was_asked_to_end_gets_no_more(desk: Desk, *, now: bool) -> None:
+    first, _ = desk.add(), desk.add()
+    assert [claim.id for claim in desk.claim(1)] == [first]
+    desk.store.drain(desk.worker, now=now)
+    assert desk.claim(1) == []
+    other = desk.store.register(WorkerInfo("there", 42))
+    assert len(desk.store.claim(Claimer(other), 5)) == 1
+
+
 def test_a_heartbeat_of_no_worker_is_refused(desk: Desk) -> None:
     for worker in (99, desk.worker):
         desk.store.rescue(desk.worker, GONE)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from svcq.logs import drop_middle, log_file, open_log, read_log, read_start, tail
+from svcq.logs import drop_middle, full_disk, log_file, open_log, read_log, read_start, tail
 
 
 def test_a_log_is_made_with_its_folder_for_its_owner_alone(tmp_path: Path) -> None:
@@ -57,11 +57,11 @@ def test_the_start_of_a_file(tmp_path: Path) -> None:
 def test_the_middle_is_dropped_again_and_again(tmp_path: Path) -> None:
     log = tmp_path / "log"
     limit = 64 << 10
-    with log.open("wb", buffering=0) as file:
+    with log.open("w+b", buffering=0) as file:
         for letter in b"abcdefgh":
             file.write(bytes([letter]) * 100_000)
-            drop_middle(log, limit)
-    assert drop_middle(log, limit) == 800_000
+            drop_middle(file.fileno(), limit)
+        assert drop_middle(file.fileno(), limit) == 800_000
     assert log.stat().st_blocks * 512 <= limit + 16_384
     text = b"".join(read_log(log))
     assert text.startswith(b"a" * 32_768)
@@ -72,6 +72,12 @@ def test_the_middle_is_dropped_again_and_again(tmp_path: Path) -> None:
 
 def test_a_log_within_its_limit_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"x" * 5000)
-    assert drop_middle(tmp_path / "log", 8192) == 5000
+    with (tmp_path / "log").open("r+b") as file:
+        assert drop_middle(file.fileno(), 8192) == 5000
     assert b"".join(read_log(tmp_path / "log")) == b"x" * 5000
-    assert drop_middle(tmp_path / "missing", 8192) == 0
+
+
+def test_a_disk_with_room_is_not_full(tmp_path: Path) -> None:
+    assert full_disk(log_file(tmp_path, 1, 1)) is None  # there is no folder yet
+    os.close(open_log(log_file(tmp_path, 1, 1)))
+    assert full_disk(log_file(tmp_path, 1, 1)) is None

@@ -13,6 +13,7 @@ from svcq.errors import StoreBusy
 from svcq.store import Store
 from svcq.worker.command import CommandRun
 from svcq.worker.loop import Settings, Worker
+from tests.helpers import eventually
 
 
 class FaultyStore(Store):
@@ -50,6 +51,29 @@ def test_what_was_claimed_when_the_store_failed_goes_back(
     assert said == ["It is locked by a test."]
     assert (tmp_path / "runs").read_text() == "x\n"
     assert client.workers() == []
+
+
+def test_a_worker_that_was_asked_to_end_sleeps_while_its_last_job_runs(client: Client) -> None:
+    job = client.command("sleep 2", env={"PATH": os.environ["PATH"]})
+    worker = Worker(client.config, Settings())
+    turns = 0
+    turn = worker._turn
+
+    async def counted() -> None:
+        nonlocal turns
+        turns += 1
+        await turn()
+
+    async def drained() -> None:
+        running = asyncio.ensure_future(worker.run())
+        await asyncio.to_thread(eventually, lambda: client.get(job).state == "processing", 30)
+        worker._turn = counted  # type: ignore[method-assign]
+        client.store.drain(worker.id)
+        await running
+
+    asyncio.run(drained())
+    assert client.get(job).state == "completed"
+    assert 0 < turns < 20
 
 
 async def _until_ended(worker: Worker, client: Client, job: int) -> None:
