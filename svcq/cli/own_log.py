@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO, Self
 
 from svcq.cli.parser import Namespace
 from svcq.cli.text import clean, print_json
@@ -23,17 +26,20 @@ def print_own_log(options: Namespace) -> None:
     _check(options)
     config = load()
     path = service_log(config.home) if options.service else worker_log(config)
-    lines = [line for file in log_files(path) for line in _lines(file)]
-    if options.tail is not None:
-        lines = lines[len(lines) - min(options.tail, len(lines)) :]
-    if options.json:
-        print_json(lines)
-        return
-    _print(lines)
-    if not lines and sys.stdout.isatty():
-        print(f"Nothing was noted in {path} yet.", file=sys.stderr)
-    if options.follow:
-        _follow(path)
+    with _Growing(path) as growing:
+        lines = [line for file in log_files(path) if file != path for line in _lines(file)]
+        lines += growing.lines()
+        if options.tail is not None:
+            lines = lines[len(lines) - min(options.tail, len(lines)) :]
+        if options.json:
+            print_json(lines)
+            return
+        _print(lines)
+        if not lines and sys.stdout.isatty():
+            print(f"Nothing was noted in {path} yet.", file=sys.stderr)
+        while options.follow:
+            time.sleep(_LOOK)
+            _print(growing.lines())
 
 
 def _check(options: Namespace) -> None:
@@ -59,16 +65,48 @@ def _print(lines: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
-def _follow(path: Path) -> None:
-    """What is added from now on; a file that was begun anew is read from its start."""
-    from svcq.logs import LogReader
+class _Growing:
+    """A log as it grows. One that was put aside is read to its end before the new one is begun."""
 
-    reader = LogReader(path, path.stat().st_size if path.exists() else 0)
-    rest = b""
-    while True:
-        if path.exists() and path.stat().st_size < reader.position:
-            reader = LogReader(path)
-        rest += b"".join(reader.read())
-        *whole, rest = rest.split(b"\n")
-        _print(line.decode("utf-8", "replace") for line in whole)
-        time.sleep(_LOOK)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._rest = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    def lines(self) -> list[str]:
+        """The whole lines that were added since the last call."""
+        found = self._more()
+        if self._is_another():
+            found += self._more()
+            self._close()
+            found += self._more()
+        *whole, self._rest = (self._rest + found).split(b"\n")
+        return [line.decode("utf-8", "replace") for line in whole]
+
+    def _more(self) -> bytes:
+        if self._file is None:
+            with suppress(FileNotFoundError):
+                self._file = self._path.open("rb")
+        if self._file is None:
+            return b""
+        if os.fstat(self._file.fileno()).st_size < self._file.tell():
+            self._file.seek(0)  # it was copied and emptied
+        return self._file.read()
+
+    def _is_another(self) -> bool:
+        if self._file is None:
+            return False
+        with suppress(FileNotFoundError):
+            return not os.path.samestat(os.fstat(self._file.fileno()), self._path.stat())
+        return False
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

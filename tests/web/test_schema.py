@@ -41,8 +41,9 @@ def test_schemathesis_finds_nothing(idle: Served, tmp_path: Path) -> None:
             Path(sys.executable).with_name("schemathesis"), "--config-file", CONFIG, "run",
             f"http://127.0.0.1:{idle.port}/api/v1/openapi.json",
             "--header", f"Authorization: Bearer {idle.token()}",
+            "--seed", "1", "--max-examples", "10", "--request-timeout", "20", "--max-time", "150",
         ],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert idle.service.poll() is None
