@@ -30,7 +30,7 @@ class Role(IntEnum):
     """Everything: the owner of the store, and root."""
 
 
-_BOUNDS = {"minLength": 1, "maxLength": 4096}
+_BOUNDS = {"minLength": 1, "maxLength": 1000}
 TEXT: Schema = {"type": "string", **_BOUNDS}
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 LABEL: Schema = {"type": "string", "pattern": r"^\w[\w.:@-]*$", "minLength": 1, "maxLength": 100}

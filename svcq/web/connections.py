@@ -10,7 +10,7 @@ import asyncio
 import socket
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from svcq.host import peers
 from svcq.web import problems
@@ -19,7 +19,7 @@ from svcq.web.problems import Problem
 MOST = 700
 """Connections in all. The service needs files for its own work, of which it may have 1024."""
 MOST_STRANGERS = 200
-HEAD_LIMIT = 32 << 10  # bytes of a request's first line and headers
+HEAD_LIMIT = 96 << 10  # bytes of a request's first line and headers: a query of five long texts
 HEAD_PATIENCE = 10.0  # seconds for them to arrive
 
 
@@ -67,7 +67,7 @@ class Connection(HttpToolsProtocol):
             # What the parser keeps of a head that is not whole yet, it tells nobody.
             self._head += len(data)
             if self._head > HEAD_LIMIT:
-                self.drop()
+                self._refuse_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -83,8 +83,8 @@ class Connection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._have_head()
-        if not self.transport.is_closing():
+        if not self._deaf:
+            self._have_head()
             super().on_headers_complete()
 
     def trust(self) -> None:
@@ -98,20 +98,30 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
+        self._refuse(Problem(400, f"{msg.rstrip('.')}: send HTTP/1.1."))
+
+    def _refuse_head(self) -> None:
+        most = HEAD_LIMIT >> 10
+        self._refuse(Problem(431, f"The head of the request has over {most} KiB: send less."))
+
+    def _refuse(self, problem: Problem) -> None:
         """What cannot be read as HTTP is answered all the same, and what follows is not heard: a
         caller who is still sending would otherwise never see the answer."""
-        response = problems.answer(Problem(400, f"{msg.rstrip('.')}: send HTTP/1.1."))
-        head = [b"HTTP/1.1 400 Bad Request", b"connection: close"]
+        if self._deaf or self.transport.is_closing():
+            return
+        response = problems.answer(problem)
+        head = [STATUS_LINE[problem.status].rstrip(), b"connection: close"]
         head += [name + b": " + value for name, value in response.raw_headers]
         self.transport.write(b"\r\n".join([*head, b"", bytes(response.body)]))
         self._deaf = True
         self.transport.write_eof()
+        self._have_head()
         self._expect_head()
 
     def _count(self, size: int) -> None:
         self._size += size
         if self._size > HEAD_LIMIT:
-            self.drop()
+            self._refuse_head()
 
     def _between_requests(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

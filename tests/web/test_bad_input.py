@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from svcq.web.body import BODY_PATIENCE
-from svcq.web.connections import HEAD_PATIENCE, MOST_STRANGERS
+from svcq.web.connections import HEAD_LIMIT, HEAD_PATIENCE, MOST_STRANGERS
 from tests.helpers import eventually
 from tests.lifecycle.homes import PATIENCE, lives
 from tests.web.served import Served
@@ -216,6 +216,14 @@ def test_a_request_whose_head_never_ends_is_dropped(idle: Served, line: bytes) -
             return False
 
         eventually(is_dropped, PATIENCE)
+
+
+@pytest.mark.parametrize("word", ["?queue=", " HTTP/1.1\r\nX-0: "])
+def test_a_head_that_is_too_large_is_told_so(idle: Served, word: str) -> None:
+    sent = f"GET /api/v1/counts{word}{'x' * HEAD_LIMIT}"
+    answer = answer_to(idle, f"{sent}\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 431")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["detail"].endswith("send less.")
 
 
 def test_who_sends_slowly_or_nothing_is_let_go(idle: Served) -> None:

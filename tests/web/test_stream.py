@@ -184,6 +184,7 @@ def test_a_thousand_streams_that_nobody_reads_do_no_harm(idle: Served) -> None:
         lambda: idle.ask("GET", "/changes?wait=0").status == 200 and streams_open(idle) == 0,
         PATIENCE,
     )
+    settle(idle)
     with idle.opened("GET", "/api/v1/stream") as response:
         stream, _ = begin(response)
         jobs = add(idle)

@@ -132,9 +132,11 @@
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const typing = event.target.closest("input, select, textarea, dialog[open], .terminal");
+    // What had the focus in a dialog keeps it for a moment after that is closed.
+    const target = event.target.closest("dialog:not([open])") ? document.body : event.target;
+    const typing = target.closest("input, select, textarea, dialog[open], .terminal");
     if (event.key === "Escape" && typing?.type === "search") typing.blur();
-    if (typing || (event.key === "Enter" && event.target.closest("a, button"))) return;
+    if (typing || (event.key === "Enter" && target.closest("a, button"))) return;
     if (going && places[event.key]) {
       location.assign(places[event.key]);
     } else if (keys[event.key]) {

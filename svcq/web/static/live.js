@@ -53,8 +53,11 @@
   setInterval(soon, 5000); // queues and workers, whose changes the stream of jobs does not tell
 
   // What scripts have filled (output, charts, dialogs) is left as it is when the view is drawn anew.
-  Idiomorph.defaults.ignoreActiveValue = true; // someone may be typing
+  // So is a field in which someone may be typing; ignoreActiveValue would leave the words of a button
+  // that was just pressed as well.
+  const typing = (old) => old === document.activeElement && old.matches("input, select, textarea");
   Idiomorph.defaults.callbacks.beforeNodeMorphed = (old, anew) => {
+    if (old instanceof Element && typing(old)) return false;
     if (!(old instanceof Element && "keep" in old.dataset)) return true;
     if (anew.dataset.from) old.dataset.from = anew.dataset.from;
     return false;
