@@ -18,6 +18,8 @@ from tests.bench.flat import Curve, flat
 from tests.bench.places import workplace
 from tests.bench.plot import draw
 from tests.bench.schedules import schedules
+from tests.bench.service import service_idle, service_killed
+from tests.bench.web import web_log, web_post, web_streams, web_views
 from tests.bench.worker import (
     worker_commands,
     worker_idle,
@@ -39,6 +41,12 @@ BENCHES: dict[str, Callable[[Scale, Path], Iterator[Figure]]] = {
     "worker_idle": worker_idle,
     "worker_killed": worker_killed,
     "schedules": schedules,
+    "service_idle": service_idle,
+    "service_killed": service_killed,
+    "web_views": web_views,
+    "web_post": web_post,
+    "web_streams": web_streams,
+    "web_log": web_log,
 }
 
 

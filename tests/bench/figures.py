@@ -25,6 +25,8 @@ class Scale(NamedTuple):
     peers: bool = True  # other queues too, which come from the network
     schedules: int = 10_000  # in the store
     due: int = 1_000  # of them, at one instant
+    followers: int = 200  # of the stream of changes
+    log_bytes: int = 10**9  # of a very long log
 
 
 FULL = Scale(
@@ -32,8 +34,9 @@ FULL = Scale(
 )
 QUICK = Scale(5, 200, 10_000, 5_000, (1_000, 100_000), 60, 2_000, 20, 3_000, 300, 150, 10)
 TINY = Scale(
-    2, 10, 200, 200, (200, 800), 4, 30, 2, 50, 10, 3, 0.5, peers=False, schedules=60, due=20
-)
+    2, 10, 200, 200, (200, 800), 4, 30, 2, 50, 10, 3, 0.5, peers=False, schedules=60, due=20,
+    followers=5, log_bytes=10**6,
+)  # fmt: skip
 
 
 class Figure(NamedTuple):
