@@ -6,18 +6,25 @@ that would have to change first is told.
 
 from __future__ import annotations
 
-import signal
 import socket
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svcq.conditions import Verdict, judge
-from svcq.host import processes
 from svcq.host.facts import fact
 from svcq.jobs import Job, State
+from svcq.later import Later
 from svcq.store import LONGEST_LINE, Facts, Limit, Parent, Running, Store, Worker
 from svcq.times import DAY, HOUR, MINUTE, SECOND, iso
+
+if TYPE_CHECKING:
+    import signal
+
+    from svcq.host import processes
+else:
+    signal = Later("signal")
+    processes = Later("svcq.host.processes")
 
 # A worker that could take a job has done so by then.
 PATIENCE = 5 * SECOND
@@ -54,7 +61,7 @@ class Cause(NamedTuple):
 def why(store: Store, job: int) -> Why:
     """Look at the store and, for what it says of this machine, at the machine."""
     facts = store.facts(job)
-    here, boot = socket.gethostname(), processes.boot_id()
+    here = socket.gethostname()
 
     def lives(worker: Worker) -> bool:
         if worker.lease_until is not None:
@@ -63,7 +70,8 @@ def why(store: Store, job: int) -> Why:
             return True  # who looks after that machine would have ended it
         # `born` also numbers the workers of one process.
         born = (worker.born or "").partition("-")[0]
-        return worker.boot == boot and processes.process_born(worker.pid) == born
+        same_boot = worker.boot == processes.boot_id()
+        return same_boot and processes.process_born(worker.pid) == born
 
     def left_over() -> list[int]:
         marker = f"{job}.{facts.job.run}.{store.id()}"

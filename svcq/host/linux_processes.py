@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import signal
@@ -10,13 +9,15 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from svcq.host.linux_trees import branding, has_brand, process_born
+
+if TYPE_CHECKING:
+    import asyncio
 
 # Jobs are work in the background.
 BELOW_NORMAL = 5
@@ -90,9 +91,12 @@ class Child:
     known: ClassVar[set[int]] = set()  # the pids of those that have not been waited for
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        # Whoever starts processes has it by now; `svcq why`, which starts none, need not wait.
+        from asyncio import get_running_loop
+
         self._process = process
         self.pid = process.pid
-        self._loop = asyncio.get_running_loop()
+        self._loop = get_running_loop()
         self.ended: asyncio.Future[Exit] = self._loop.create_future()
         try:
             self._descriptor = os.pidfd_open(process.pid)
@@ -228,6 +232,8 @@ def _start_limited(
         if cpus is not None:
             os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cpus])
         return start()
+
+    from concurrent.futures import ThreadPoolExecutor  # as above
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(limited).result()

@@ -8,7 +8,6 @@ which none loses by accident.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import resource
 import signal
@@ -35,7 +34,9 @@ class Seen(NamedTuple):
 
 def brand_of(marker: str) -> int:
     """The number that the processes of a run are branded with."""
-    digest = hashlib.blake2b(marker.encode(), digest_size=8).digest()
+    from hashlib import blake2b  # loads all of OpenSSL, which `svcq why` does without
+
+    digest = blake2b(marker.encode(), digest_size=8).digest()
     return int.from_bytes(digest) >> 2 | 1 << 61  # never one that someone might mean as a limit
 
 

@@ -3,8 +3,10 @@
 # No annotations from __future__: as text, each one of a NamedTuple is compiled at every start.
 
 from collections.abc import Mapping
-from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo  # slow to import, and `svcq status` asks for no zone
 
 
 class Pattern(NamedTuple):
@@ -17,7 +19,7 @@ class Pattern(NamedTuple):
     weekdays: frozenset[int]  # 0 is Sunday
     either_day: bool
     fixed: bool
-    zone: ZoneInfo
+    zone: "ZoneInfo"
 
 
 class Interval(NamedTuple):
