@@ -142,10 +142,10 @@ def test_no_two_runs_share_a_brand() -> None:
 
 def test_where_a_lower_limit_was_set_it_does_without() -> None:
     code = (
-        "import resource; from svcq.host import linux_trees as trees\n"
+        "import resource; from svcq.host import linux_trees as trees; brand = trees.brand_of('x')\n"
         "resource.setrlimit(10, (5, 5))\n"
         "import os; os.getuid() or (os.setgid(65534), os.setuid(65534))\n"
-        "with trees.branding(trees.brand_of('x')): print(resource.getrlimit(10))\n"
+        "with trees.branding(brand): print(resource.getrlimit(10))\n"
         "print(resource.getrlimit(10))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
