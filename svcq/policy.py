@@ -30,6 +30,7 @@ else:
 
 MAX_PRIORITY = 1000
 MAX_TEXT = 255
+MAX_SOUGHT = 1000  # characters that a list is narrowed down by
 MAX_PARENTS = 1000
 MAX_TAGS = 50
 

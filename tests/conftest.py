@@ -21,6 +21,10 @@ pytest_plugins = ["pytester"]
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("early") is None)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     return fail_if_skipped((yield))

@@ -188,6 +188,7 @@ EXPRESSIONS = st.tuples(
 ).map(" ".join)
 
 
+@pytest.mark.early
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(text=EXPRESSIONS, zone=st.sampled_from(ZONES))
 def test_any_expression_around_the_changes_of_the_clocks(text: str, zone: str) -> None:

@@ -16,6 +16,7 @@ from svcq.errors import InvalidInput, NotFound, WaitTimeout, shown
 from svcq.hands import HandWorker
 from svcq.jobs import FINISHED, Change, Job, Run, State
 from svcq.policy import (
+    MAX_SOUGHT,
     NewJob,
     Plan,
     check_int,
@@ -491,7 +492,7 @@ def check_found(name: str) -> str:
 
 
 def _text(value: str | None, what: str) -> str | None:
-    return None if value is None else clean_text(value, what, 4096)
+    return None if value is None else clean_text(value, what, MAX_SOUGHT)
 
 
 def _states(state: State | str | Collection[State | str]) -> list[State]:

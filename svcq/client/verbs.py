@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from svcq.client import wire
 from svcq.client.wire import Kind, many
+from svcq.policy import MAX_SOUGHT
 from svcq.states import State
 
 PREFIX = "/api/v1"
@@ -30,7 +31,7 @@ class Role(IntEnum):
     """Everything: the owner of the store, and root."""
 
 
-_BOUNDS = {"minLength": 1, "maxLength": 1000}
+_BOUNDS = {"minLength": 1, "maxLength": MAX_SOUGHT}
 TEXT: Schema = {"type": "string", **_BOUNDS}
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 LABEL: Schema = {"type": "string", "pattern": r"^\w[\w.:@-]*$", "minLength": 1, "maxLength": 100}

@@ -65,6 +65,7 @@ def test_without_waiting_the_job_is_seen_through_all_the_same(home: Home) -> Non
     eventually(lambda: not list(attendants.iterdir()), PATIENCE)
 
 
+@pytest.mark.early
 def test_a_worker_that_dies_meanwhile_is_replaced(home: Home) -> None:
     add(home, "echo x >> begun; until [ -e go ]; do sleep 0.05; done")
     fire = home.start("schedule", "fire", "s", "--wait")

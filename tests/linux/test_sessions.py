@@ -88,6 +88,7 @@ def test_without_a_unit_of_its_own_a_worker_is_a_child_that_survives_too(alice: 
     assert alice.workers() == []
 
 
+@pytest.mark.early
 def test_workers_whose_service_is_gone_for_good_end(alice: Person) -> None:
     folder = alice.units / "svcq.service.d"
     line = "mkdir -p {0}; echo '[Service]\nRestart=no' > {0}/once.conf"

@@ -624,6 +624,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert finished == (state in FINISHED)
 
 
+@pytest.mark.early
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_store_does_what_the_model_does(engine: str) -> None:
     run_state_machine_as_test(

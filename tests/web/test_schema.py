@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from svcq.client.verbs import VERBS
 from svcq.policy import OPTION_NAMES
 from svcq.store.queues import SETTING_NAMES
@@ -35,6 +37,7 @@ def test_every_operation_has_a_name_of_its_own() -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.early
 def test_schemathesis_finds_nothing(idle: Served, tmp_path: Path) -> None:
     ran = subprocess.run(
         [
