@@ -50,6 +50,14 @@ def test_whole_by_lines_and_by_ranges(served: Served) -> None:
         assert refused.status in (400, 416), nonsense
 
 
+def test_the_end_of_no_output_is_no_output(served: Served) -> None:
+    job = write(served, b"")
+    last = served.ask("GET", f"/jobs/{job}/output", headers={"Range": "bytes=-100"})
+    assert (last.status, last.body) == (200, b"")
+    first = served.ask("GET", f"/jobs/{job}/output", headers={"Range": "bytes=0-"})
+    assert (first.status, first.headers["content-range"]) == (416, "bytes */0")
+
+
 def test_every_run_has_its_own(served: Served) -> None:
     served.client.queue("thrice", max_attempts=3)
     job = run(served, "echo run $SVCQ_RUN | cut -d. -f2; exit 1", queue="thrice")
