@@ -42,6 +42,12 @@ class Reader:
     def is_live(self) -> None:
         expect(self.page.locator("#live")).to_have_attribute("data-state", "live")
 
+    def fits(self) -> None:
+        wide = self.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        assert wide <= 0, f"{self.page.url} is wider than the screen by {wide} pixels"
+
     def sees(self, text: str, where: str = "main") -> None:
         expect(self.page.locator(where)).to_contain_text(text)
 
