@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from svcq.client import Client
 from svcq.environment import masked
 from svcq.errors import NotFound, SvcqError
+from svcq.handoff import SCHEDULER
 from svcq.jobs import FINISHED, Job, Run, State
 from svcq.logs import log_file, tail
 from svcq.schedules import How, Schedule
@@ -195,12 +196,13 @@ def _last_line(client: Client, job: Job) -> str:
 
 
 def _upcoming(client: Client) -> list[dict[str, Any]]:
-    soon = [
-        (one.next_at, one.name)
-        for one in client.schedules()
-        if one.next_at is not None and not one.paused
+    """Of all there are, however many: those of our clocks, and those that were handed over."""
+    found = [
+        *client.store.timetable.coming(_SOON),
+        *client.schedules(fired_by=SCHEDULER, paused=False),
     ]
-    return [{"name": name, "next_at": at} for at, name in sorted(soon)[:_SOON]]
+    soon = sorted((one.next_at, one.name) for one in found if one.next_at is not None)
+    return [{"name": name, "next_at": at} for at, name in soon[:_SOON]]
 
 
 def _order(state: str) -> str:
@@ -276,10 +278,12 @@ def _worker(worker: Worker) -> dict[str, Any]:
     return {**worker._asdict(), "started_at": moment(worker.started_at)}
 
 
-def schedules(client: Client, _: Mapping[str, str], __: Caller) -> dict[str, Any]:
+def schedules(client: Client, asked: Mapping[str, str], _: Caller) -> dict[str, Any]:
+    found = client.schedules(after=asked.get("after", ""), limit=_PAGE + 1)
     return {
         "title": "Schedules",
-        "schedules": [_schedule(client, one) for one in client.schedules()],
+        "schedules": [_schedule(client, one) for one in found[:_PAGE]],
+        "last": found[_PAGE - 1].name if len(found) > _PAGE else None,
     }
 
 

@@ -270,6 +270,7 @@ def test_setting_up_and_pausing_a_queue(home: Home, reader: Reader) -> None:
 def test_pausing_everything(home: Home, reader: Reader) -> None:
     home.client.queue("mail", weight=2)
     home.client.queue("video", weight=2)
+    reader.go("/")
     reader.button("Pause all").click()
     expect(reader.button("Resume all")).to_be_visible()
     assert all(queue.paused for queue in home.client.queues())
@@ -297,6 +298,20 @@ def test_a_schedule_is_previewed_added_run_and_removed(home: Home, reader: Reade
     reader.button("Yes", "#ask").click()
     reader.sees("There are no schedules yet.")
     assert home.client.schedules() == []
+
+
+def test_of_many_schedules_the_next_are_shown_and_the_rest_by_pages(
+    home: Home, desk: Reader
+) -> None:
+    for n in range(60):
+        home.client.schedule(f"s{n:02}", "true", cron="0 0 1 1 *", tz="Europe/Paris")
+    home.client.schedule("zebra", "true", every="2h")
+    desk.go("/")
+    desk.sees("zebra", "#soon-1")
+    desk.go("/schedules")
+    expect(desk.page.locator("tbody tr")).to_have_count(50)
+    desk.page.get_by_role("link", name="More").click()
+    expect(desk.page.locator("tbody tr")).to_have_count(11)
 
 
 def test_dead_letters_are_run_again_and_removed(home: Home, reader: Reader) -> None:

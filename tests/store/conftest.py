@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from svcq.config import Config, load
 from svcq.jobs import Claim, Job, Outcome, State, completed
@@ -14,10 +13,6 @@ from svcq.policy import NewJob, Options, make_plan, said_fields
 from svcq.store import Claimer, Report, Store, WorkerInfo, open_store
 
 ENGINES = ("sqlite",)
-
-# A busy machine is no failure, and a failure elsewhere must be repeatable here.
-settings.register_profile("svcq", deadline=None, print_blob=True)
-settings.load_profile("svcq")
 
 
 class Clock:
