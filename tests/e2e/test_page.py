@@ -368,6 +368,19 @@ def test_nobody_else_gets_in(browser: Browser, home: Home) -> None:
     page.close()
 
 
+def test_who_may_only_look_is_offered_nothing_to_press(browser: Browser, home: Home) -> None:
+    jobs = fill(home)
+    reader = Reader(browser, home, "--read-only")
+    for path in (*VIEWS, *(f"/jobs/{job}" for job in jobs)):
+        reader.go(path)
+        expect(reader.page.locator("h1")).to_be_visible()
+        pressed = reader.page.locator("main button:visible").all_inner_texts()
+        assert set(pressed) <= {"Job", "What", "State", "Queue", "Priority", "When"}, path
+    reader.page.keyboard.press("n")
+    expect(reader.page.locator("dialog[open]")).to_have_count(0)
+    reader.close()
+
+
 def test_a_code_lets_in_once(browser: Browser, home: Home) -> None:
     address = login_address(home)
     first, second = browser.new_page(), browser.new_page()
