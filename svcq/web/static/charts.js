@@ -4,6 +4,8 @@
 (() => {
   const FAILURES = ["failed", "timed_out", "rejected", "lost"];
   const drawn = new Map();
+  // Steps of an axis that counts jobs.
+  const WHOLE = [1, 10, 100, 1000, 1e4, 1e5, 1e6].flatMap((n) => [n, 2 * n, 5 * n]);
 
   const colour = (name) => {
     // A variable holds both colours of a theme; only a computed property is one of them.
@@ -59,7 +61,7 @@
     return {
       width: box.clientWidth - 24,
       height: 200,
-      padding: [8, 14, 0, 0],
+      padding: [8, 24, 0, 0],
       cursor: { y: false },
       scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
       axes: [axisOf(), { ...axisOf(), size: 56, values: spans }],
@@ -77,11 +79,11 @@
     return {
       width: box.clientWidth - 24,
       height: small ? 96 : 220,
-      padding: [8, small ? 22 : 14, 0, small ? 22 : 0],
+      padding: [8, 24, 0, small ? 24 : 0],
       cursor: { show: !small, y: false },
       legend: { show: !small, live: true },
       scales: { y: { range: (_, low, high) => [0, Math.max(high, 4)] } },
-      axes: small ? [{ ...axis, size: 22, space: 70 }, { show: false }] : [axis, { ...axis, size: 44 }],
+      axes: small ? [{ ...axis, size: 22, space: 70 }, { show: false }] : [axis, { ...axis, size: 44, incrs: WHOLE }],
       series: [{}, { ...drawnAs("added", steps, "plan"), show: !small }, drawnAs("completed", shape, "good"), drawnAs("failed", shape, "bad")],
     };
   };
