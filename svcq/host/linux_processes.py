@@ -122,9 +122,8 @@ class Child:
         code = os.waitstatus_to_exitcode(status)
         self._process.returncode = code  # it must not wait a second time
         cpu_ms = round((used.ru_utime + used.ru_stime) * 1000)
-        peak = used.ru_maxrss * 1024 if used.ru_maxrss > _own_peak(int(time.monotonic())) else None
         if not self.ended.done():
-            self.ended.set_result(Exit(code, cpu_ms, peak))
+            self.ended.set_result(Exit(code, cpu_ms, _peak_of_child(used.ru_maxrss)))
 
 
 def adopt_orphans() -> None:
@@ -172,11 +171,27 @@ def _has_been_buried(pid: int) -> bool:
     return True
 
 
-@lru_cache(1)
-def _own_peak(_: int) -> int:
-    """In KiB, looked up once a second. What getrusage says would count our own parent's too."""
+def _peak_of_child(peak: int) -> int | None:
+    """In bytes, of what the kernel says in KiB; None where it may be what the child had of us."""
+    if peak <= _own_peak(int(time.monotonic())) + _INEXACT:
+        return None
+    # We may have grown since we looked.
+    return peak * 1024 if peak > own_peak() + _INEXACT else None
+
+
+_INEXACT = 512  # KiB: the kernel counts by processor, and adds up now and then
+
+
+def own_peak() -> int:
+    """In KiB. What getrusage says would count our own parent's too."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0])
+
+
+@lru_cache(1)
+def _own_peak(_: int) -> int:
+    """Looked up once a second."""
+    return own_peak()
 
 
 def start_child(

@@ -48,6 +48,10 @@ def test_what_a_child_used(tmp_path: Path) -> None:
 
 def test_our_own_memory_is_not_taken_for_that_of_a_child(tmp_path: Path) -> None:
     assert run_child("true", output=tmp_path / "log").peak_bytes is None
+    # Not even what we have grown by just now.
+    grown = bytearray(b"x") * (1_024 * processes.own_peak() + (32 << 20))
+    assert run_child("true", output=tmp_path / "log").peak_bytes is None
+    assert len(grown) < 1_024 * processes.own_peak()
 
 
 def test_limits_hold_from_the_first_instruction_and_for_us_not_at_all(tmp_path: Path) -> None:
