@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -208,24 +209,66 @@ def start_child(
 ) -> Child:
     """Start a process whose output goes straight into a file, or to a terminal."""
 
-    def start() -> subprocess.Popen[bytes]:
+    def start(program: str | None = None) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             argv,
+            executable=program,
             cwd=cwd,
-            env=dict(env),
+            env=env,
             stdin=output if terminal else _nothing(),
             stdout=output,
             stderr=output,
-            pass_fds=tuple(inherit),
+            # To look for files to close takes the child longer than most of the rest, and us as
+            # long, for we stand still meanwhile.
+            close_fds=False,
             start_new_session=True,
         )
 
-    with nullcontext() if brand is None else branding(brand):
+    def find_and_start() -> subprocess.Popen[bytes]:
+        found = _program(argv[0], env.get("PATH"), int(time.monotonic()))
+        if found is not None:
+            with suppress(FileNotFoundError, PermissionError):  # whatever it was, it tells below
+                return start(found)
+        return start()
+
+    _close_what_we_were_given()
+    with nullcontext() if brand is None else branding(brand), _inherited(inherit):
         if nice is not None or cpus is not None:
-            process = _start_limited(start, nice, cpus)
+            process = _start_limited(find_and_start, nice, cpus)
         else:
-            process = start()
+            process = find_and_start()
     return Child(process)
+
+
+@cache
+def _close_what_we_were_given() -> None:
+    """Files that were open when we began are none of our children's; ours never are."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with suppress(OSError):  # that of the list itself
+                os.set_inheritable(int(name), False)
+
+
+@contextmanager
+def _inherited(descriptors: Sequence[int]) -> Iterator[None]:
+    """By what is started meanwhile. Whoever starts something else in another thread closes all that
+    is not meant for it, as subprocess does unless told otherwise."""
+    for one in descriptors:
+        os.set_inheritable(one, True)
+    try:
+        yield
+    finally:
+        for one in descriptors:
+            os.set_inheritable(one, False)
+
+
+@lru_cache(64)
+def _program(name: str, path: str | None, _: int) -> str | None:
+    """Where a program is, looked up once a second: many commands are one program again and again.
+    None where that is for the child to find out, in the directory it runs in."""
+    if "/" in name or not path or not all(map(os.path.isabs, path.split(":"))):
+        return None
+    return shutil.which(name, path=path)
 
 
 @cache

@@ -295,7 +295,7 @@ def test_what_writes_nothing_leaves_no_file(home: Home) -> None:
     after = home.run("echo two")
     assert home.output(after.id) == "two\n"
     assert home.output(loud.id) == "one\n"
-    files = {file for file in (home.path / "logs" / "0").iterdir()}
+    files = set((home.path / "logs" / "0").iterdir())
     assert files == {home.log(loud.id), home.log(after.id)}
 
 
