@@ -349,7 +349,7 @@ class CommandRun:
                 outcome = failed(f"ended well, but {error}", exit_code=code, tail=end)
             else:
                 outcome = completed(result, exit_code=code, tail=end)
-            return _replaced(outcome, **used)
+            return _replaced(outcome, error=self._cut_short(), **used)
         said = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         if code in KILLED and self._place.killed_for_memory():
             said = f"{said}; {self._too_much_memory()}"
@@ -358,6 +358,12 @@ class CommandRun:
         if disk := full_disk(self._log) or self._full_disk:
             said = f"{said}; {disk}"
         return _replaced(failed(said, exit_code=code, tail=end), **used)
+
+    def _cut_short(self) -> str | None:
+        """What to say of the output of one that did not mind that it could not write all of it."""
+        wrote = self._output is not None and self._output.has_something
+        disk = (full_disk(self._log) or self._full_disk) if wrote else None
+        return disk and f"its output may be cut short: {disk}"
 
     def _too_much_memory(self) -> str:
         if self._kernel_limits and self._policy.memory is not None:

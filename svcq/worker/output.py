@@ -71,10 +71,14 @@ class Output:
             os.close(self._copy)
         self._copy, self._copied = None, 0
 
+    @property
+    def has_something(self) -> bool:
+        return os.fstat(self.descriptor).st_size > 0
+
     def end(self, *, alone: bool) -> Path | None:
         """All that was to be written is; where it is, unless that is nothing. `alone` says that
         nobody is left who might write to it, so that the next run may."""
-        if self._unnamed is None or os.fstat(self.descriptor).st_size:
+        if self._unnamed is None or self.has_something:
             return self.keep()
         if not alone:
             os.unlink(self._unnamed)

@@ -202,10 +202,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_under_the_log(home: Home, small_disk: Path) -> None:
     (home.path / "logs").symlink_to(small_disk)
     home.worker_with_tasks()
+    full = f"the disk under {home.path}/logs is full: free some space"
+    # Who does not mind completes, and what became of its output is said beside.
+    unmoved = home.run("head -c 9M /dev/zero 2>&1; exit 0")
+    assert unmoved.state == "completed"
+    assert home.last_run(unmoved.id).error == f"its output may be cut short: {full}"
     fill = "import os\nfor _ in range(50): os.write(1, b'x' * 100_000)"
     ended = home.ended(home.add_python(fill))
     assert ended.state == "dead"
-    full = f"the disk under {home.path}/logs is full: free some space"
     # It was told that there is no space, as anyone would be; that it ended for it is for us to say.
     assert (ended.exit_code, ended.error) == (1, f"ended with exit code 1; {full}")
     assert full in home.svcq("why", ended.id).stdout
