@@ -10,6 +10,8 @@ from svcq.config.kinds import Kind
 from svcq.config.load import config_file, parse, read_text
 from svcq.config.projects import SECTION, Project, read_projects
 from svcq.config.settings import SETTINGS
+from svcq.config.targets import SECTION as TARGETS
+from svcq.config.targets import Target, read_targets
 from svcq.errors import ConfigError, NotFound
 
 if TYPE_CHECKING:
@@ -95,6 +97,32 @@ def remove_project(home: Path, name: str) -> None:
     _write(home, document)
 
 
+def add_target(home: Path, target: Target) -> None:
+    """Write a target's section, in place of one of the same name."""
+    import tomlkit
+
+    document = _read(home)
+    table = tomlkit.table()
+    table["urls"] = list(target.urls)
+    if target.queues:
+        table["queues"] = list(target.queues)
+    table["tell"] = target.tell
+    if TARGETS not in document:
+        document.add(TARGETS, tomlkit.table(is_super_table=True))
+    sections: Any = document[TARGETS]
+    sections[target.name] = table
+    _write(home, document)
+
+
+def remove_target(home: Path, name: str) -> None:
+    document = _read(home)
+    sections: Any = document.get(TARGETS, {})
+    if name not in sections:
+        raise NotFound(f"There is no target {name!r}: svcq notify list shows those there are.")
+    del sections[name]
+    _write(home, document)
+
+
 def _known(key: str) -> Kind:
     if key not in SETTINGS:
         raise ConfigError(f"There is no setting {key!r}: {suggestion(key)}")
@@ -127,5 +155,6 @@ def _write(home: Path, document: TOMLDocument) -> None:
     parsed = parse(text, str(file))
     checked_values(parsed, str(file))
     read_projects(parsed.get(SECTION, {}), str(file))
+    read_targets(parsed.get(TARGETS, {}), str(file))
     host.private_directory(home)
     host.write_private(file, text)

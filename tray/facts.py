@@ -1,0 +1,64 @@
+"""Telling the service what only a session knows, for jobs that wait for it (`--when idle>10m`)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from http.client import HTTPException
+
+from svcq.errors import NotFound, NotPermitted, SvcqError
+
+from .desktop import Session
+from .door import Door
+
+_LOOK = 5.0
+"""How soon a touch is told of."""
+_EVERY = 30.0
+_METERED_EVERY = 120.0
+_IN_USE = 10.0  # seconds
+
+
+class Facts:
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._leaving = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="facts", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._leaving.set()
+
+    def _run(self) -> None:
+        session = Session()
+        told, was_idle = -_EVERY, False
+        looked, metered = -_METERED_EVERY, None
+        while not self._leaving.is_set():
+            now, idle = time.monotonic(), session.idle_seconds()
+            if now - looked >= _METERED_EVERY:
+                looked, metered = now, session.metered()
+            is_idle = idle is not None and idle > _IN_USE
+            known = idle is not None or metered is not None
+            if known and (now - told >= _EVERY or (was_idle and not is_idle)):
+                told = now
+                if not self._tell(idle, metered):
+                    break
+            was_idle = is_idle
+            self._leaving.wait(_LOOK)
+        session.close()
+
+    def _tell(self, idle: float | None, metered: bool | None) -> bool:
+        """Whether it makes sense to go on."""
+        connection = self._door.connect()
+        try:
+            with suppress(HTTPException, OSError):
+                connection.ask("POST", "/session", body={"idle": idle, "metered": metered})
+        except (NotPermitted, NotFound):
+            return False
+        except SvcqError:
+            pass  # it is away, and told again soon
+        finally:
+            connection.close()
+        return True
