@@ -13,6 +13,7 @@ from pystray import _base
 
 from .icon import argb, draw
 from .linux_bus import Bus, Interface, Method, owner_changes
+from .linux_markup import escaped
 from .linux_menu import PATH as MENU
 from .linux_menu import Menu
 from .model import Action, Icon, Look
@@ -151,8 +152,3 @@ class Item(_base.Icon):  # type: ignore[misc]  # pystray ships without types
 
 def pixmaps(icon: Icon) -> list[Any]:
     return [[size, size, argb(draw(icon, size))] for size in SIZES]
-
-
-def escaped(text: str) -> str:
-    """Some panels take what is in a tooltip for markup."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -15,7 +15,7 @@ from dbus_fast.errors import DBusError
 
 from .icon import draw
 from .linux_bus import Bus
-from .linux_item import escaped
+from .linux_markup import escaped
 from .model import Action, Note
 
 NAME = "org.freedesktop.Notifications"
