@@ -3,6 +3,7 @@ of tray, Windows' for its own."""
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,6 +27,8 @@ class Stock:
         self._icon = pystray.Icon("svcq", draw(Icon("down"), _SIZE), "svcq")
 
     def run(self, setup: Callable[[Any], None]) -> None:
+        # A loop in C hears no handler of Python's: what is remembered is on the disk anyway.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self._icon.run(setup)
 
     def stop(self) -> None:

@@ -54,6 +54,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "pause": ("queues", "start nothing more from a queue"),
         "resume": ("queues", "let a paused queue go on"),
         "config": ("settings", "read and change settings"),
+        "notify": ("notify", "where ends are told beyond the desktop, through Apprise"),
     },
     "Workers": {
         "up": ("workers", "run workers here until Ctrl-C"),
