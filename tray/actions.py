@@ -23,6 +23,7 @@ from .state import State
 _AT_ONCE = 4
 _DIALOGS = ("add", "clipboard", "settings", "about")
 _OPENING = 30.0
+_CLOSING = 1.0
 
 
 class Actions:
@@ -147,10 +148,17 @@ class Actions:
     def _dialog(self, which: str) -> None:
         with self._lock:
             before = self._dialogs.get(which)
-            if before is not None and before.poll() is None:
+            if before is not None and not _has_ended(before):
                 return  # it is open already
             command = [sys.executable, "-m", "svcq_tray.dialog", which]
             env = {**os.environ, "SVCQ_HOME": str(self._door.home)}
             if self._door.whose != "own":
                 env["SVCQ_SOCKET"] = str(self._door.socket)
             self._dialogs[which] = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL)
+
+
+def _has_ended(dialog: subprocess.Popen[bytes]) -> bool:
+    """One that was closed just now takes a moment."""
+    with suppress(subprocess.TimeoutExpired):
+        dialog.wait(_CLOSING)
+    return dialog.returncode is not None

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from svcq import host
+from svcq.errors import SvcqError
 
 from .door import Door
 
@@ -39,7 +40,7 @@ class State:
             said = {"cursor": self.cursor, "unseen": sorted(self.unseen), "paused": self.paused}
             text = json.dumps(said)
             if text != self._saved:
-                with suppress(OSError):
+                with suppress(OSError, SvcqError):
                     host.private_directory(self._file.parent)
                     host.write_private(self._file, text)
                     self._saved = text
@@ -60,7 +61,7 @@ def last_commands(own: Path) -> list[str]:
 
 def remember(own: Path, command: str) -> None:
     kept = [command, *(one for one in last_commands(own) if one != command)][:_MOST_COMMANDS]
-    with suppress(OSError):
+    with suppress(OSError, SvcqError):
         host.private_directory(own)
         host.write_private(own / _COMMANDS, json.dumps({"commands": kept}))
 

@@ -22,6 +22,12 @@ _RED = "#b3261e"
 _QUIET = "#5f6b70"
 
 
+def _choose_all(event: tk.Event[Any]) -> str:
+    event.widget.select_range(0, "end")
+    event.widget.icursor("end")
+    return "break"
+
+
 class Window:
     """Fields stand one below the other; an error is told below them, and nothing is lost."""
 
@@ -44,6 +50,9 @@ class Window:
         self._done: queue.Queue[Callable[[], None]] = queue.Queue()
         self._buttons: list[ttk.Button] = []
         self.root.bind("<Escape>", lambda _: self.close())
+        # The toolkit's own is older than what everybody expects.
+        for kind in ("TEntry", "TCombobox"):
+            self.root.bind_class(kind, "<Control-a>", _choose_all)
 
     def _style(self) -> None:
         scale = max(self.root.winfo_fpixels("1i") / 72, 1.0)

@@ -4,11 +4,13 @@ shows notifications, all real and all of its own, so that any number of them run
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from PIL import Image
 
@@ -79,6 +81,16 @@ _DUNST = """[global]
     frame_color = "#9aa6ac"
     timeout = 60
 """
+
+
+class Told(NamedTuple):
+    """A notification, as it was asked for."""
+
+    at: float
+    replaces: int
+    title: str
+    body: str
+    buttons: list[str]
 
 
 class Desktop:
@@ -207,6 +219,26 @@ class Desktop:
         self.start("dunst", ["dunst", "-conf", str(self.folder / "dunstrc")])
         eventually(lambda: self.owns("org.freedesktop.Notifications"), PATIENCE)
 
+    def start_monitor(self) -> None:
+        """Notes whatever is told to whoever shows notifications."""
+        rule = "interface='org.freedesktop.Notifications',member='Notify'"
+        self.start("monitor", ["dbus-monitor", "--session", rule])
+        eventually(lambda: "NameAcquired" in self.said("monitor"), PATIENCE)
+
+    def notes(self) -> list[Told]:
+        """All that was told since then."""
+        found = []
+        for part in self.said("monitor").split("method call time=")[1:]:
+            if "member=Notify" not in part:
+                continue
+            texts = re.findall(r'^   string "(.*?)"$', part, re.MULTILINE | re.DOTALL)
+            replaced = re.search(r"^   uint32 (\d+)$", part, re.MULTILINE)
+            assert replaced is not None
+            buttons = re.findall(r'^      string "(.*?)"$', part, re.MULTILINE)
+            told = Told(float(part.split()[0]), int(replaced[1]), texts[2], texts[3], buttons[1::2])
+            found.append(told)
+        return found
+
     # What someone at it does and sees
 
     def run(self, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -270,7 +302,7 @@ class Desktop:
             if not words or not words[0].startswith("0x") or words[0] in known:
                 continue
             place = _geometry(line)
-            if place and place[2] > 80 and place[3] > 60 and "IsViewable" in self.state(words[0]):
+            if place and place[2] > 80 and place[3] > 20 and "IsViewable" in self.state(words[0]):
                 found[words[0]] = place
         return found
 
@@ -280,8 +312,6 @@ class Desktop:
 
 
 def _geometry(line: str) -> tuple[int, int, int, int] | None:
-    import re
-
     found = re.search(r" (\d+)x(\d+)\+-?\d+\+-?\d+  \+(-?\d+)\+(-?\d+)", line)
     if not found:
         return None

@@ -1,0 +1,186 @@
+"""Someone at a desktop with svcq in its panel: what they click, and what they see."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.helpers import eventually
+from tests.lifecycle.homes import Home
+from tests.tray.desktop import PATIENCE, Desktop
+
+TEAL, RING, RED, GREY, BLUE = (
+    (11, 114, 104), (64, 224, 190), (214, 48, 49), (110, 120, 128), (58, 96, 150)
+)  # fmt: skip
+SETTINGS = """
+[jobs]
+grace = "500ms"
+max_attempts = 1
+
+[tray]
+start_service = "no"
+"""
+
+
+class Line(NamedTuple):
+    number: int
+    text: str
+    enabled: bool
+    separator: bool
+    below: tuple[Line, ...]
+
+
+class Person:
+    def __init__(self, desktop: Desktop, folder: Path, settings: str = SETTINGS) -> None:
+        self.desktop = desktop
+        self.home = Home(folder, settings)
+        self.browser = desktop.folder / "browser"
+        self.opened = desktop.folder / "opened"
+        # Reads what it is to show while it is there, as a browser does.
+        self.browser.write_text(f'#!/bin/sh\ncat "${{1#file://}}" >> {self.opened}\n')
+        self.browser.chmod(0o755)
+
+    def close(self) -> None:
+        if "tray" in self.desktop.parts:
+            self.desktop.stop("tray")
+        self.home.close()
+
+    # The tray
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"SVCQ_HOME": str(self.home.path), "BROWSER": str(self.browser)}
+
+    def start(self, *words: str, **more: str) -> subprocess.Popen[bytes]:
+        command = list(words) or [sys.executable, "-m", "svcq", "tray"]
+        tray = self.desktop.start("tray", command, **{**self.environment, **more})
+        eventually(lambda: self._runs(tray), PATIENCE)
+        return tray
+
+    def _runs(self, tray: subprocess.Popen[bytes]) -> bool:
+        assert tray.poll() is None, self.desktop.said("tray")
+        return "The tray runs." in self.desktop.said("tray")
+
+    def serve(self) -> subprocess.Popen[str]:
+        """`svcq up`, until the tray shows it."""
+        up = self.home.start("up")
+        if "tray" in self.desktop.parts:
+            self.sees("svcq: ")
+        return up
+
+    # What is on the bus
+
+    @property
+    def item(self) -> str:
+        return f"org.kde.StatusNotifierItem-{self.desktop.parts['tray'].pid}-1"
+
+    def ask(self, *words: str) -> Any:
+        ran = self.desktop.run("busctl", "--user", "--json=short", "--timeout=10", "--", *words)
+        return json.loads(ran.stdout)["data"]
+
+    def property(self, name: str) -> Any:
+        interface = "org.kde.StatusNotifierItem"
+        return self.ask("get-property", self.item, "/StatusNotifierItem", interface, name)
+
+    def tooltip(self) -> list[str]:
+        _, _, first, rest = self.property("ToolTip")
+        return [first, *filter(None, rest.split("\n"))]
+
+    def sees(self, text: str) -> list[str]:
+        """Wait until the tooltip says it."""
+        return eventually(lambda: text in "\n".join(said := self.tooltip()) and said, PATIENCE)
+
+    def menu(self) -> tuple[Line, ...]:
+        _, root = self.ask(
+            "call", self.item, "/MenuBar", "com.canonical.dbusmenu", "GetLayout", "iias", "0",
+            "-1", "0",
+        )  # fmt: skip
+        return _line(root).below
+
+    def texts(self) -> list[str]:
+        return [line.text for line in _all(self.menu())]
+
+    def has(self, text: str) -> Line:
+        """Wait until the menu has such a line."""
+        found: Line = eventually(
+            lambda: next((line for line in _all(self.menu()) if text in line.text), None), PATIENCE
+        )
+        return found
+
+    def click_line(self, text: str) -> None:
+        """As a panel tells of a click, once there is such a line."""
+        found = eventually(
+            lambda: [line for line in _all(self.menu()) if line.text == text and line.enabled],
+            PATIENCE,
+        )
+        self.click_number(found[0].number)
+
+    def click_number(self, number: int) -> None:
+        self.desktop.run(
+            "busctl", "--user", "call", self.item, "/MenuBar", "com.canonical.dbusmenu", "Event",
+            "isvu", number, "clicked", "i", 0, 0,
+        )  # fmt: skip
+
+    # With the mouse and the keyboard
+
+    def icon(self, colour: tuple[int, int, int]) -> tuple[int, int]:
+        """Where in the panel it is, once it has that colour."""
+        return eventually(lambda: self.desktop.find(colour), PATIENCE)
+
+    def open_menu(self, colour: tuple[int, int, int] = TEAL, button: int = 1) -> str:
+        x, y = self.icon(colour)
+        before = list(self.desktop.popup())
+        self.desktop.click(x, y, button)
+        return eventually(lambda: next(iter(self.desktop.popup(before)), ""), PATIENCE)
+
+    def choose(self, *path: str) -> None:
+        """In the open menu, with the keyboard: it goes over lines that cannot be chosen."""
+        lines = self.menu()
+        for n, text in enumerate(path):
+            enabled = [line for line in lines if line.enabled and not line.separator]
+            place = next(i for i, line in enumerate(enabled) if text in line.text)
+            # The first line of a submenu is chosen already.
+            for _ in range(place + (n == 0)):
+                self.desktop.key("Down")
+            lines = enabled[place].below
+            if lines:
+                before = list(self.desktop.popup())
+                self.desktop.key("Right")
+                eventually(lambda known=before: self.desktop.popup(known), PATIENCE)
+        self.desktop.key("Return")
+
+    def dialog(self, title: str) -> None:
+        """Wait until it is there, and takes what is typed."""
+        eventually(lambda: title in self.desktop.titles(), PATIENCE)
+        eventually(
+            lambda: title in self.desktop.run(
+                "xdotool", "getactivewindow", "getwindowname", check=False
+            ).stdout,
+            PATIENCE,
+        )  # fmt: skip
+
+    def no_dialog(self, title: str) -> None:
+        eventually(lambda: title not in self.desktop.titles(), PATIENCE)
+
+    def page(self) -> str:
+        """What the browser was told to open."""
+        return eventually(lambda: self.opened.exists() and self.opened.read_text(), PATIENCE)
+
+
+def _line(node: Any) -> Line:
+    number, said, below = node
+    known = {key: value["data"] for key, value in said.items()}
+    text = known.get("label", "").replace("__", "_")
+    lines = tuple(_line(one["data"]) for one in below)
+    separator = known.get("type") == "separator"
+    return Line(number, text, known.get("enabled", True), separator, lines)
+
+
+def _all(lines: tuple[Line, ...]) -> Iterator[Line]:
+    for line in lines:
+        yield line
+        yield from _all(line.below)
