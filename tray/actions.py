@@ -107,9 +107,13 @@ class Actions:
 
     def _pause_all(self, client: RemoteClient) -> None:
         """Those that someone has paused by themselves stay so when all go on."""
-        names = [queue.name for queue in client.queues() if not queue.paused]
+        known = {queue.name: queue.paused for queue in client.queues()}
+        # The usual queue comes to be with its first job, which is to wait, too.
+        names = [
+            name for name, paused in {client.config.queue: False, **known}.items() if not paused
+        ]
         for name in names:
-            client.pause(name)
+            client.queue(name, paused=True)
         self._kept.paused = names
         self._kept.save()
 

@@ -13,7 +13,7 @@ from svcq.client.remote import RemoteClient
 from svcq.config import Config, load
 from svcq.config.load import default_directory
 from svcq.door import find_socket
-from svcq.errors import Unreachable
+from svcq.errors import SvcqError, Unreachable
 
 ANSWER = 10.0  # seconds for an answer: who looks at a menu does not wait for longer
 
@@ -60,4 +60,6 @@ def says(error: Exception, door: Door) -> str:
         with suppress(OSError):
             if not door.socket.exists():
                 return "svcq does not run: start it with Service, Start."
-    return str(error) or type(error).__name__
+    if isinstance(error, SvcqError | OSError):
+        return str(error) or type(error).__name__
+    return "The service answers what this tray does not understand: bring both to one version."

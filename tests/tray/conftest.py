@@ -35,6 +35,7 @@ def person(desktop: Desktop, tmp_path: Path) -> Iterator[Person]:
     person.home.start("up")
     person.start()
     person.sees("svcq: nothing to do")
+    person.follows()
     yield person
     person.close()
 

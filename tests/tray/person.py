@@ -72,6 +72,16 @@ class Person:
             self.sees("svcq: ")
         return up
 
+    def follows(self) -> None:
+        """Wait until whatever happens from now on is heard."""
+        eventually(
+            lambda: any('"cursor": null' not in one.read_text() for one in self.kept()), PATIENCE
+        )
+
+    def kept(self) -> list[Path]:
+        """What it remembers."""
+        return [one for one in self.home.path.glob("tray-*.json") if "commands" not in one.name]
+
     # What is on the bus
 
     @property

@@ -80,7 +80,7 @@ def test_a_name_full_of_markup_is_shown_as_it_is(person: Person) -> None:
 
 
 def test_many_ends_are_told_as_one(person: Person) -> None:
-    person.home.client.pause("default")
+    person.home.client.queue("default", paused=True)
     for _ in range(30):
         person.home.add("exit 1")
     person.home.client.resume("default")
@@ -145,6 +145,7 @@ def test_without_a_daemon_it_is_said_and_goes_on_once_there_is_one(
         person.home.start("up")
         person.start()
         person.sees("svcq: nothing to do")
+        person.follows()
         person.home.run("exit 3", name="unheard")
         person.sees("Nobody shows notifications here")
         bare.start_monitor()
