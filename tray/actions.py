@@ -13,9 +13,9 @@ from typing import Any
 
 from svcq.client.remote import RemoteClient
 from svcq.ends import plain
-from svcq.errors import Refused, SvcqError
+from svcq.errors import Refused
 
-from .door import Door
+from .door import WRONG, Door, says
 from .model import Action, Icon, Note
 from .service import Service
 from .state import State
@@ -61,8 +61,8 @@ class Actions:
     def _do(self, action: Action) -> None:
         try:
             self._carry_out(action.verb, action.what)
-        except (SvcqError, OSError) as error:
-            said = plain(str(error) or type(error).__name__, 300)
+        except WRONG as error:
+            said = plain(says(error, self._door), 300)
             self._tell(Note("error", "That did not work", said, Action("page"), (), urgent=True,
                             icon=Icon("idle", failed=True)))  # fmt: skip
         self._changed()

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +137,7 @@ class App:
         connection = self._door.connect()
         try:
             connection.ask("GET", "/service")
-        except SvcqError:
+        except door.WRONG:
             self._says = "svcq is being started."
             self._actions(Action("start"))
         finally:
@@ -172,7 +171,7 @@ class App:
                 if was_away:
                     self._feed.hurry()
                 self._follow_upgrade(self._snapshot)
-            except (SvcqError, OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+            except door.WRONG as error:
                 self._snapshot = None
                 self._says = door.says(error, self._door)
                 if client is not None:

@@ -14,7 +14,6 @@ from typing import Any
 from svcq.config import set_value
 from svcq.config.settings import SETTINGS
 from svcq.config.shown import said_values
-from svcq.errors import SvcqError
 from svcq.host.autostart import add_to_session, is_in_session, remove_from_session
 from svcq.version import __version__
 
@@ -76,7 +75,7 @@ def _queues(found: Door) -> tuple[tuple[str, ...], str, str]:
         with closing(found.client()) as client:
             default = client.config.queue
             return tuple(sorted({default, *(one.name for one in client.queues())})), default, ""
-    except (SvcqError, OSError) as error:
+    except door.WRONG as error:
         return (), "", door.says(error, found)
 
 
@@ -148,7 +147,7 @@ def _standing(found: Door) -> str:
         with closing(found.client()) as client:
             said = client.ask("GET", "/service")
         return f"The service is svcq {said['version']}, pid {said['pid']}."
-    except (SvcqError, OSError) as error:
+    except door.WRONG as error:
         return door.says(error, found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -15,6 +16,8 @@ from svcq.config.load import default_directory
 from svcq.door import find_socket
 from svcq.errors import SvcqError, Unreachable
 
+WRONG = (SvcqError, OSError, HTTPException, ValueError, KeyError, TypeError)
+"""What asking may end with, whatever it is that answers."""
 ANSWER = 10.0  # seconds for an answer: who looks at a menu does not wait for longer
 
 

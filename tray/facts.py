@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
-from http.client import HTTPException
 
-from svcq.errors import NotFound, NotPermitted, SvcqError
+from svcq.errors import NotFound, NotPermitted
 
 from .desktop import Session
-from .door import Door
+from .door import WRONG, Door
 
 _LOOK = 5.0
 """How soon a touch is told of."""
@@ -53,11 +51,10 @@ class Facts:
         """Whether it makes sense to go on."""
         connection = self._door.connect()
         try:
-            with suppress(HTTPException, OSError):
-                connection.ask("POST", "/session", body={"idle": idle, "metered": metered})
+            connection.ask("POST", "/session", body={"idle": idle, "metered": metered})
         except (NotPermitted, NotFound):
             return False
-        except SvcqError:
+        except WRONG:
             pass  # it is away, and told again soon
         finally:
             connection.close()

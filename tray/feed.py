@@ -10,12 +10,14 @@ import json
 import random
 import threading
 from collections.abc import Callable, Iterator
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPResponse
 from typing import Any, NamedTuple
 
 from svcq.client.connection import Connection
-from svcq.errors import SvcqError, Unreachable
+from svcq.errors import Unreachable
 from svcq.jobs import FINISHED
+
+from .door import WRONG
 
 SILENCE = 40.0  # seconds; signs of life come every 15
 _FIRST_WAIT = 0.2
@@ -80,11 +82,10 @@ class Feed:
         while not self._leaving.is_set():
             try:
                 for kind, data in self._events():
-                    wait = _FIRST_WAIT
-                    self.trouble = ""
                     self._take(kind, data)
+                    wait, self.trouble = _FIRST_WAIT, ""
                 raise Unreachable("The service has closed the stream of what happens.")
-            except (SvcqError, OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+            except WRONG as error:
                 self.trouble = str(error) or type(error).__name__
                 self._changed()
             self._again.clear()

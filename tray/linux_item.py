@@ -3,12 +3,15 @@ Budgie, LXQt and GNOME with its extension show. Needs no toolkit."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from dbus_fast import Message
+from dbus_fast.errors import DBusError
 from pystray import _base
 
 from .icon import argb, draw
@@ -22,6 +25,7 @@ NAME = "org.kde.StatusNotifierItem"
 PATH = "/StatusNotifierItem"
 WATCHER = "org.kde.StatusNotifierWatcher"
 # What panels show: small ones, usual ones, large ones, and each for twice as many pixels.
+_ASK_AGAIN = (0.2, 0.5, 1.0, 2.0, 5.0)
 SIZES = (16, 22, 24, 32, 44, 48, 64)
 
 
@@ -73,9 +77,14 @@ class Item(_base.Icon):  # type: ignore[misc]  # pystray ships without types
         return f"{NAME}-{os.getpid()}-1"
 
     async def _register(self) -> None:
+        """With the panel; one that is only just coming up may need to be asked again."""
         member = f"{WATCHER}.RegisterStatusNotifierItem"
-        await self._bus.call(WATCHER, "/StatusNotifierWatcher", member, "s", self._bus_name)
-        self._registered = True
+        for wait in _ASK_AGAIN:
+            with suppress(DBusError, TimeoutError):
+                await self._bus.call(WATCHER, "/StatusNotifierWatcher", member, "s", self._bus_name)
+                self._registered = True
+                return
+            await asyncio.sleep(wait)
 
     def heard(self, message: Message) -> None:
         """A panel has come, or has gone."""

@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 
 from svcq.client.remote import RemoteClient
 from svcq.config.settings import Tray
-from svcq.errors import NotFound, SvcqError
+from svcq.errors import NotFound
 from svcq.jobs import FINISHED, Job, State
 
-from .door import Door
+from .door import WRONG, Door
 from .feed import Ended, News
 from .model import Note
 from .rules import Grouper, Tally, away, is_quiet, wanted
@@ -76,7 +76,7 @@ class Teller:
                 return
             try:
                 self._tell(heard)
-            except (SvcqError, OSError):
+            except WRONG:
                 # The service went away just now: the cursor stays, and is told of anew.
                 self._forget_client()
                 self._news.put(_joined(heard))

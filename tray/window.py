@@ -11,8 +11,8 @@ from tkinter import ttk
 from typing import Any
 
 from svcq.ends import plain
-from svcq.errors import SvcqError
 
+from .door import WRONG
 from .icon import draw
 from .model import Icon
 
@@ -144,7 +144,7 @@ class Window:
         def run() -> None:
             try:
                 result = act()
-            except (SvcqError, OSError) as error:
+            except WRONG as error:
                 said = plain(str(error) or type(error).__name__, 400)
                 self._done.put(lambda: finish(said))
             else:

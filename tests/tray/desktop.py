@@ -83,6 +83,13 @@ _DUNST = """[global]
 """
 
 
+class Box(NamedTuple):
+    x: int
+    y: int
+    width: int
+    height: int
+
+
 class Told(NamedTuple):
     """A notification, as it was asked for."""
 
@@ -242,10 +249,13 @@ class Desktop:
     # What someone at it does and sees
 
     def run(self, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        ran = subprocess.run(
             [str(word) for word in words], env=self.environment, capture_output=True, text=True,
-            check=check, timeout=PATIENCE, stdin=subprocess.DEVNULL,
+            check=False, timeout=PATIENCE, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+        if check and ran.returncode:
+            raise AssertionError(f"{ran.args} ended with {ran.returncode}: {ran.stderr}")
+        return ran
 
     def windows(self) -> str:
         return self.run("xwininfo", "-root", "-tree").stdout
@@ -294,26 +304,25 @@ class Desktop:
         xs, ys = sorted(x for x, _ in hits), sorted(y for _, y in hits)
         return xs[len(xs) // 2], ys[len(ys) // 2]
 
-    def popup(self, known: Sequence[str] = ()) -> dict[str, tuple[int, int, int, int]]:
-        """The menus that are open: where each is."""
+    def menus(self) -> dict[str, Box]:
+        """The menus that are open, by their windows."""
         found = {}
         for line in self.windows().splitlines():
-            words = line.split()
-            if not words or not words[0].startswith("0x") or words[0] in known:
-                continue
             place = _geometry(line)
-            if place and place[2] > 80 and place[3] > 20 and "IsViewable" in self.state(words[0]):
-                found[words[0]] = place
+            window = line.split()[0] if place else ""
+            if place and place.width > 60 and place.height > 20 and self._is_menu(window):
+                found[window] = place
         return found
 
-    def state(self, window: str) -> str:
-        ran = self.run("xwininfo", "-id", window, check=False)
-        return ran.stdout if "Override Redirect State: yes" in ran.stdout else ""
+    def _is_menu(self, window: str) -> bool:
+        kind = self.run("xprop", "-id", window, "_NET_WM_WINDOW_TYPE", check=False).stdout
+        state = self.run("xwininfo", "-id", window, check=False).stdout
+        return "_MENU" in kind and "IsViewable" in state
 
 
-def _geometry(line: str) -> tuple[int, int, int, int] | None:
+def _geometry(line: str) -> Box | None:
     found = re.search(r" (\d+)x(\d+)\+-?\d+\+-?\d+  \+(-?\d+)\+(-?\d+)", line)
     if not found:
         return None
     width, height, x, y = map(int, found.groups())
-    return x, y, width, height
+    return Box(x, y, width, height)

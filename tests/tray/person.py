@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tests.helpers import eventually
 from tests.lifecycle.homes import Home
-from tests.tray.desktop import PATIENCE, Desktop
+from tests.tray.desktop import PATIENCE, Box, Desktop
 
 TEAL, RING, RED, GREY, BLUE = (
     (11, 114, 104), (64, 224, 190), (214, 48, 49), (110, 120, 128), (58, 96, 150)
@@ -43,6 +43,8 @@ class Person:
         # Reads what it is to show while it is there, as a browser does.
         self.browser.write_text(f'#!/bin/sh\ncat "${{1#file://}}" >> {self.opened}\n')
         self.browser.chmod(0o755)
+        self.shown = Box(0, 0, 0, 0)
+        """The menu that was opened last."""
 
     def close(self) -> None:
         if "tray" in self.desktop.parts:
@@ -141,27 +143,42 @@ class Person:
         """Where in the panel it is, once it has that colour."""
         return eventually(lambda: self.desktop.find(colour), PATIENCE)
 
-    def open_menu(self, colour: tuple[int, int, int] = TEAL, button: int = 1) -> str:
+    def open_menu(self, colour: tuple[int, int, int] = TEAL, button: int = 1) -> Box:
         x, y = self.icon(colour)
-        before = list(self.desktop.popup())
+        before = self.desktop.menus()
         self.desktop.click(x, y, button)
-        return eventually(lambda: next(iter(self.desktop.popup(before)), ""), PATIENCE)
+        return self._opened(before)
+
+    def _opened(self, before: dict[str, Box]) -> Box:
+        """The menu that has just opened, once it keeps its place."""
+
+        def settled() -> Box | None:
+            new = {one: box for one, box in self.desktop.menus().items() if one not in before}
+            same = new and self.desktop.menus().items() >= new.items()
+            return next(iter(new.values())) if same else None
+
+        self.shown = eventually(settled, PATIENCE)
+        return self.shown
 
     def choose(self, *path: str) -> None:
-        """In the open menu, with the keyboard: it goes over lines that cannot be chosen."""
+        """In the open menu, with the mouse."""
         lines = self.menu()
-        for n, text in enumerate(path):
-            enabled = [line for line in lines if line.enabled and not line.separator]
-            place = next(i for i, line in enumerate(enabled) if text in line.text)
-            # The first line of a submenu is chosen already.
-            for _ in range(place + (n == 0)):
-                self.desktop.key("Down")
-            lines = enabled[place].below
+        for text in path:
+            before = self.desktop.menus()
+            n = next(i for i, line in enumerate(lines) if line.enabled and text in line.text)
+            height = list(_heights(lines, self.shown.height))[n]
+            self.desktop.click(self.shown.x + self.shown.width // 3, self.shown.y + height)
+            lines = lines[n].below
             if lines:
-                before = list(self.desktop.popup())
-                self.desktop.key("Right")
-                eventually(lambda known=before: self.desktop.popup(known), PATIENCE)
-        self.desktop.key("Return")
+                self._opened(before)
+
+    def choose_line(self, n: int, *, of: int) -> None:
+        """In the menu that was opened last, by its place; what opens is the next one."""
+        before = self.desktop.menus()
+        y = self.shown.y + _MARGIN + round((n + 0.5) * (self.shown.height - 2 * _MARGIN) / of)
+        self.desktop.click(self.shown.x + self.shown.width // 3, y)
+        if n == 1:
+            self._opened(before)
 
     def dialog(self, title: str) -> None:
         """Wait until it is there, and takes what is typed."""
@@ -179,6 +196,20 @@ class Person:
     def page(self) -> str:
         """What the browser was told to open."""
         return eventually(lambda: self.opened.exists() and self.opened.read_text(), PATIENCE)
+
+
+def _heights(lines: tuple[Line, ...], height: int) -> Iterator[int]:
+    """Where the middle of each line is, in a menu as GTK draws it."""
+    separators = sum(line.separator for line in lines)
+    each = (height - 2 * _MARGIN - separators) / (len(lines) - separators)
+    at = float(_MARGIN)
+    for line in lines:
+        size = 1 if line.separator else each
+        yield round(at + size / 2)
+        at += size
+
+
+_MARGIN = 4
 
 
 def _line(node: Any) -> Line:

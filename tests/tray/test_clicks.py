@@ -28,11 +28,9 @@ def test_a_command_is_queued_watched_and_stopped(person: Person) -> None:
     eventually(lambda: person.desktop.find(RING) is None, PATIENCE)
 
 
-def test_a_line_is_clicked_with_the_mouse(person: Person) -> None:
-    window = person.open_menu(TEAL)
-    left, top, width, height = person.desktop.popup()[window]
-    # The last line is Quit.
-    person.desktop.click(left + width // 3, top + height - 15)
+def test_quit_ends_it(person: Person) -> None:
+    person.open_menu(TEAL)
+    person.choose("Quit")
     assert person.desktop.parts["tray"].wait(PATIENCE) == 0, person.desktop.said("tray")
     assert "Traceback" not in person.desktop.said("tray")
 
