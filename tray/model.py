@@ -8,6 +8,9 @@ from typing import Any, Literal, NamedTuple
 from svcq.jobs import Job
 from svcq.schedules import Schedule
 
+MOST_UNSEEN = 1000
+"""Failures that are counted; more are just more."""
+
 
 class Snapshot(NamedTuple):
     """What the service said when it was last asked."""

@@ -13,8 +13,8 @@ from svcq import host
 from svcq.errors import SvcqError
 
 from .door import Door
+from .model import MOST_UNSEEN
 
-_MOST_UNSEEN = 1000
 _MOST_COMMANDS = 20
 
 
@@ -31,7 +31,7 @@ class State:
         """The queues that `Pause all` has paused, for `Resume all`."""
 
     def failed(self, job: int) -> None:
-        if len(self.unseen) < _MOST_UNSEEN:
+        if len(self.unseen) < MOST_UNSEEN:
             self.unseen.add(job)
 
     def save(self) -> None:

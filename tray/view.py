@@ -11,7 +11,7 @@ from svcq.schedules import Schedule
 from svcq.times import moment
 from svcq.version import __version__
 
-from .model import SEPARATOR, Action, Icon, Item, Look, Situation, Snapshot
+from .model import MOST_UNSEEN, SEPARATOR, Action, Icon, Item, Look, Situation, Snapshot
 
 MOST_RUNNING = 8
 MOST_RECENT = 8
@@ -61,13 +61,18 @@ def _tooltip(now: Situation) -> Iterator[str]:
         if len(known.running) > 3:
             yield f"and {known.counts[State.PROCESSING] - 3:,} more"
     if now.unseen:
-        yield f"{counted(now.unseen)} failed"
+        yield f"{_unseen(now)} failed"
     if known is not None and known.version not in ("", __version__):
         yield (
             f"The service is svcq {plain(known.version, 20)}, this tray {__version__}: "
             "quit the tray and start it anew."
         )
     yield from now.troubles
+
+
+def _unseen(now: Situation) -> str:
+    more = "More than " if now.unseen >= MOST_UNSEEN else ""
+    return f"{more}{counted(now.unseen - bool(more))}"
 
 
 def headline(now: Situation) -> str:
@@ -112,7 +117,7 @@ def _menu(now: Situation) -> Iterator[Item]:
 
 def _of_the_service(now: Situation, known: Snapshot) -> Iterator[Item]:
     if now.unseen:
-        yield Item("seen", f"{counted(now.unseen)} failed: mark as seen", Action("seen"))
+        yield Item("seen", f"{_unseen(now)} failed: mark as seen", Action("seen"))
         yield Item(SEPARATOR)
     yield from (_running_menu(job, known) for job in known.running[:MOST_RUNNING])
     more = known.counts.get(State.PROCESSING, 0) - len(known.running[:MOST_RUNNING])

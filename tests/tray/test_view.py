@@ -68,6 +68,11 @@ def test_failures_show_until_they_are_seen() -> None:
     assert "seen" not in lines(view(situation()))
 
 
+def test_more_failures_than_are_counted() -> None:
+    assert view(situation(unseen=1000)).tooltip[1] == "More than 999 jobs failed"
+    assert view(situation(unseen=999)).tooltip[1] == "999 jobs failed"
+
+
 def test_the_service_is_down() -> None:
     look = view(Situation(None, "svcq does not run: start it."))
     assert look.icon.kind == "down"
