@@ -24,7 +24,7 @@ _PROPERTIES = "org.freedesktop.DBus.Properties"
 _INTROSPECTABLE = "org.freedesktop.DBus.Introspectable"
 _ERROR = "org.freedesktop.DBus.Error"
 _LONGEST_WAIT = 5.0
-_PATIENCE = 10.0
+_PATIENCE = 30.0
 
 
 class Method(NamedTuple):
@@ -58,7 +58,8 @@ class Bus:
         self._bus: MessageBus | None = None
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
         self._ready = threading.Event()
-        self._first_error: Exception | None = None
+        self.error: Exception | None = None
+        """Why it was lost."""
         self.connected = False
 
     def start(self, *guests: Guest) -> None:
@@ -73,7 +74,7 @@ class Bus:
         self._ready.wait(_PATIENCE)
         if not self.connected:
             raise Unreachable(
-                f"The session bus does not answer ({self._first_error or 'in time'}): "
+                f"The session bus does not answer ({self.error or 'in time'}): "
                 "start svcq tray in a desktop session."
             )
 
@@ -152,9 +153,9 @@ class Bus:
                 await self._once()
                 wait = 0.2
             except (TimeoutError, OSError, EOFError, DBusError, ValueError) as error:
-                self._first_error = error
+                self.error = error
             except Exception as error:  # noqa: BLE001  (the library has errors of its own)
-                self._first_error = error
+                self.error = error
             finally:
                 self._end()
             self._ready.set()

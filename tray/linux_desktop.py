@@ -48,7 +48,8 @@ class Desktop:
     def troubles(self) -> list[str]:
         """What is missing now, in sentences."""
         if not self._bus.connected:
-            return ["The session bus is away: nothing can be shown until it is back."]
+            why = f" ({self._bus.error})" if self._bus.error else ""
+            return [f"The session bus is away{why}: nothing can be shown until it is back."]
         found = []
         if not self.panel.is_shown:
             found.append(NO_PANEL if not self._without_gtk else NO_GTK)

@@ -87,14 +87,14 @@ def headline(now: Situation) -> str:
 
 
 def _running_line(job: Job) -> str:
-    return " ".join(filter(None, (plain(title_of(job), _TITLE), _share(job))))
+    return " · ".join(filter(None, (plain(title_of(job), _TITLE), _share(job))))
 
 
 def _share(job: Job) -> str:
     if job.paused:
-        return "(stands still)"
+        return "paused"
     if job.cancel_requested:
-        return "(is being stopped)"
+        return "is being stopped"
     return "" if job.progress is None else f"{job.progress:.0%}"
 
 
@@ -154,9 +154,9 @@ def _actions(known: Snapshot) -> Iterator[Item]:
 
 def _running_menu(job: Job, known: Snapshot) -> Item:
     name, may = f"job-{job.id}", known.may_steer(job)
-    still = Item(f"{name}-still", "Let it stand still", Action("suspend", job.id), may)
+    still = Item(f"{name}-still", "Pause", Action("suspend", job.id), may)
     if job.paused:
-        still = Item(f"{name}-on", "Let it go on", Action("go on", job.id), may)
+        still = Item(f"{name}-on", "Go on", Action("go on", job.id), may)
     note = " ".join(filter(None, (_share(job), plain(job.progress_note or "", _TITLE))))
     children = [
         Item(f"{name}-note", f"Job {job.id}{f': {note}' if note else ''}", enabled=False),

@@ -69,6 +69,7 @@ _DUNST = """[global]
     horizontal_padding = 10
     frame_width = 1
     idle_threshold = 0
+    show_indicators = no
     mouse_left_click = do_action, close_current
     mouse_right_click = close_current
     mouse_middle_click = context

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,7 +105,14 @@ class Person:
 
     def sees(self, text: str) -> list[str]:
         """Wait until the tooltip says it."""
-        return eventually(lambda: text in "\n".join(said := self.tooltip()) and said, PATIENCE)
+
+        def looked() -> list[str]:
+            with suppress(AssertionError):  # it may just be connecting anew
+                said = self.tooltip()
+                return said if text in "\n".join(said) else []
+            return []
+
+        return eventually(looked, PATIENCE)
 
     def menu(self) -> tuple[Line, ...]:
         _, root = self.ask(

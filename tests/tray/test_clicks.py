@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import random
 from pathlib import Path
 
 from svcq.jobs import State
 from tests.helpers import eventually
 from tests.lifecycle.homes import PATIENCE
+from tests.tray.desktop import Desktop
 from tests.tray.person import BLUE, GREY, RED, RING, TEAL, Person
 
 
@@ -155,3 +158,34 @@ def test_it_starts_the_service_where_none_runs_and_steers_it(
     person.sees("svcq: nothing to do")
     person.click_line("Stop")
     person.sees("svcq does not run")
+
+
+def test_it_starts_the_service_at_its_start_where_it_may(desktop: Desktop, tmp_path: Path) -> None:
+    person = Person(desktop, tmp_path, "")
+    try:
+        person.start()
+        person.sees("svcq: nothing to do")
+        person.click_line("Quit")
+        assert desktop.parts["tray"].wait(PATIENCE) == 0
+        # What runs does not end with it.
+        assert person.home.run("true").state is State.COMPLETED
+    finally:
+        person.close()
+
+
+def test_the_session_is_told_of(person: Person) -> None:
+    """How long nobody has touched it, and that somebody has."""
+    folder = person.home.path / "sessions"
+
+    def idle_since() -> float:
+        said = [json.loads(file.read_text())["idle_since"] for file in folder.glob("*.json")]
+        return float(said[0] or 0) if said else 0.0
+
+    person.desktop.move(10, 400)
+    before = eventually(idle_since, PATIENCE)
+
+    def touched_again() -> bool:
+        person.desktop.move(random.randrange(900), 400)
+        return idle_since() > before + 1
+
+    eventually(touched_again, 2 * PATIENCE, 0.5)

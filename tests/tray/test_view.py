@@ -23,9 +23,9 @@ def test_nothing_to_do() -> None:
 def test_what_runs_fills_the_ring_and_has_lines_of_its_own() -> None:
     look = view(situation(job(1, progress=0.2), job(2, progress=0.6), job(3)))
     assert look.icon == Icon("running", False, 3, 0.4)
-    assert look.tooltip[:2] == ("svcq: 3 running", "work 1 20%")
+    assert look.tooltip[:2] == ("svcq: 3 running", "work 1 · 20%")
     found = lines(look)
-    assert found["job-1"].text == "▶ work 1 20%"
+    assert found["job-1"].text == "▶ work 1 · 20%"
     assert found["job-1-stop"].action == Action("stop", 1)
     assert found["job-3-output"].action == Action("output", 3)
 
