@@ -86,7 +86,7 @@ class App:
         self._actions = Actions(found, self._kept, self._dirty.set, show, self.leave)
         self._teller = Teller(found, self._kept, show, self._tray, self._rules)
         self._feed = Feed(found.connect, self._kept.cursor, self._hear, self._dirty.set)
-        self._facts = Facts(found)
+        self._facts = Facts(found, self.leave)
         self._looker = threading.Thread(target=self._look_on, name="looker", daemon=True)
 
     def run(self, say: Callable[[str], None]) -> int:

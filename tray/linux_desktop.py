@@ -14,6 +14,7 @@ from svcq.errors import Unreachable
 from .linux_bus import Bus
 from .linux_notices import NAME as NOTICES
 from .linux_notices import Notices
+from .linux_session import Session
 from .model import Action
 
 _WAYS = (
@@ -71,6 +72,13 @@ def need_display() -> None:
             "There is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set): "
             "start svcq tray in a desktop session."
         )
+    session = Session()
+    if session.is_over():
+        named = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY")
+        raise Unreachable(
+            f"The display {named!r} cannot be reached: start svcq tray in a desktop session."
+        )
+    session.close()
 
 
 def _old_kind(act: Callable[[Action], None]) -> Any:

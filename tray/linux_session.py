@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 _PATIENCE = 2.0
@@ -14,6 +15,25 @@ class Session:
     def __init__(self) -> None:
         self._display: Any = None
 
+    def is_over(self) -> bool:
+        """Whether the display has gone; what runs on would be in nobody's session."""
+        wayland = os.environ.get("WAYLAND_DISPLAY")
+        if wayland:
+            return not Path(os.environ.get("XDG_RUNTIME_DIR", ""), wayland).exists()
+        return self._connect() is None
+
+    def _connect(self) -> Any:
+        """The display, or None."""
+        try:
+            if self._display is None:
+                from Xlib.display import Display
+
+                self._display = Display()
+            self._display.sync()
+        except Exception:  # noqa: BLE001  (the library has errors of its own for all that may be)
+            self.close()
+        return self._display
+
     def idle_seconds(self) -> float | None:
         """By the display server; None where it does not tell."""
         if os.environ.get("WAYLAND_DISPLAY"):
@@ -22,18 +42,12 @@ class Session:
                 "org.gnome.Mutter.IdleMonitor", "GetIdletime",
             )  # fmt: skip
             return int(said.split()[1]) / 1000 if said.startswith("t ") else None
-        try:
-            if self._display is None:
-                from Xlib.display import Display
-
-                self._display = Display()
+        display = self._connect()
+        with suppress(Exception):  # it may lack the extension
             from Xlib.ext import screensaver
 
-            root = self._display.screen().root
-            return float(screensaver.query_info(root).idle) / 1000
-        except Exception:  # noqa: BLE001  (the display may go away, or lack the extension)
-            self.close()
-            return None
+            return float(screensaver.query_info(display.screen().root).idle) / 1000
+        return None
 
     def metered(self) -> bool | None:
         """By the portal, for sessions where NetworkManager does not speak to the machine."""

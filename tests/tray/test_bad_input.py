@@ -248,7 +248,9 @@ def test_one_tray_for_each_session(person: Person) -> None:
 
 
 def test_without_a_display_or_a_bus_it_says_so(bare: Desktop, tmp_path: Path) -> None:
-    assert "display" in refused(bare, tmp_path / "h", DISPLAY="")
+    assert "no display" in refused(bare, tmp_path / "h", DISPLAY="")
+    assert "':4711' cannot be reached" in refused(bare, tmp_path / "h", DISPLAY=":4711")
+    assert "'w' cannot be reached" in refused(bare, tmp_path / "h", WAYLAND_DISPLAY="w")
     said = refused(bare, tmp_path / "h", DBUS_SESSION_BUS_ADDRESS="", XDG_RUNTIME_DIR="")
     assert said.startswith("4 ")
     assert "session bus" in said
@@ -294,6 +296,13 @@ def test_it_ends_when_it_is_asked_to(person: Person) -> None:
         assert tray.wait(PATIENCE) == 0, person.desktop.said("tray")
         (person.desktop.folder / "tray.log").unlink()
         person.start()
+    assert "Traceback" not in person.desktop.said("tray")
+
+
+def test_it_ends_with_the_session(person: Person) -> None:
+    """The bus of a user goes on after a log-out, and the display does not."""
+    person.desktop.stop("xvfb")
+    assert person.desktop.parts["tray"].wait(PATIENCE) == 0, person.desktop.said("tray")
     assert "Traceback" not in person.desktop.said("tray")
 
 
