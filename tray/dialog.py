@@ -100,7 +100,7 @@ def _settings(found: Door, window: Any) -> None:
     for one in SHOWN:
         kind: Any = SETTINGS[one.key].kind
         words = getattr(kind, "words", None)
-        if words and one.key != "tray.queues":
+        if words and one.key != "tray.rules":
             fields[one.key], _ = made.choice(
                 one.label, str(before[one.key]), words, free=False, hint=one.hint
             )

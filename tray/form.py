@@ -72,7 +72,7 @@ SHOWN = (
     Setting("tray.notifications", "Notifications", "when jobs fail, and as follows"),
     Setting("tray.long_job", "Successes of jobs longer than", "5m, 1h; empty for none"),
     Setting("tray.quiet", "Quiet hours", "22:00-07:00; empty for none"),
-    Setting("tray.queues", "Rules of queues", "video=all, night=never, build=failures"),
+    Setting("tray.rules", "Rules of queues", "video=all, night=never, build=failures"),
     Setting("tray.start_service", "Start the service with the tray", ""),
 )
 

@@ -26,7 +26,7 @@ def wanted(job: Job, tray: Tray, of_queues: Mapping[str, str]) -> bool:
     """The user's own rule for a queue comes before what the queue says of itself."""
     if tray.notifications == "off":
         return False
-    rule = tray.queues.get(job.queue) or of_queues.get(job.queue, "failures")
+    rule = tray.rules.get(job.queue) or of_queues.get(job.queue, "failures")
     return is_told(job, rule, tray.long_job)
 
 

@@ -33,9 +33,9 @@ def _parser(parser: Parser) -> None:
         help="failures, all ends, or what was asked for with --notify",
     )  # fmt: skip
     remove = parser.command("remove", "tell a target no more", _remove)
-    remove.add_argument("name", metavar="NAME")
+    remove.add_argument("name", metavar="NAME", help="what it is called")
     test = parser.command("test", "send a message to a target, now", _test)
-    test.add_argument("name", metavar="NAME")
+    test.add_argument("name", metavar="NAME", help="what it is called")
 
 
 def _list(options: Namespace) -> None:

@@ -212,8 +212,8 @@ class Tray(NamedTuple):
         Hours(),
         "the hours in which nothing pops up, such as 22:00-07:00; it is told of afterwards",
     )
-    queues: Mapping[str, str] = _setting(
-        "tray.queues",
+    rules: Mapping[str, str] = _setting(
+        "tray.rules",
         "",
         QueueRules(),
         "what is told of some queues: all, failures or never, such as video=all, night=never",

@@ -131,7 +131,7 @@ def test_what_could_not_be_told_is_told_after_a_start(telling: Telling, hook: Ho
     telling.fail("third")
     hook.refusals = 0
     with telling.tell():
-        eventually(lambda: len(hook.told) == 3, PATIENCE)
+        eventually(lambda: len(hook.told) == 3, 3 * PATIENCE)
     assert hook.titles() == ["Failed: first", "Failed: second", "Failed: third"]
 
 
@@ -146,7 +146,7 @@ def test_a_target_that_was_changed_is_followed(telling: Telling, hook: Hook) -> 
         eventually(lambda: "all" in json.loads(marks.read_text()), PATIENCE)
         telling.fail("outside")
         telling.fail("inside", "video")
-        eventually(lambda: len(hook.told) == 3, PATIENCE)
+        eventually(lambda: len(hook.told) == 3, 3 * PATIENCE)
     assert sorted(hook.titles()) == ["Failed: inside", "Failed: inside", "Failed: outside"]
 
 

@@ -52,7 +52,7 @@ def test_settings_that_changed_are_written() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [("tray.quiet", "25:00-07:00"), ("tray.quiet", "night"), ("tray.long_job", "soon"),
-     ("tray.queues", "video=loud"), ("tray.queues", "=all"), ("tray.notifications", "maybe")],
+     ("tray.rules", "video=loud"), ("tray.rules", "=all"), ("tray.notifications", "maybe")],
 )  # fmt: skip
 def test_a_setting_that_cannot_be_is_refused(key: str, value: str) -> None:
     with pytest.raises(InvalidInput) as caught:

@@ -40,10 +40,10 @@ def test_what_a_person_stopped_is_no_news() -> None:
 def test_a_queue_says_it_for_its_jobs_and_the_user_for_the_queue() -> None:
     done, failed = job(1, "completed"), job(2, "dead")
     assert wanted(done, PLAIN, {"default": "all"})
-    quiet = PLAIN._replace(queues={"default": "never"})
+    quiet = PLAIN._replace(rules={"default": "never"})
     assert not wanted(failed, quiet, {"default": "all"})
-    assert wanted(done, PLAIN._replace(queues={"default": "all"}), {})
-    assert wanted(failed, PLAIN._replace(queues={"other": "never"}), {})
+    assert wanted(done, PLAIN._replace(rules={"default": "all"}), {})
+    assert wanted(failed, PLAIN._replace(rules={"other": "never"}), {})
 
 
 def test_off_is_off() -> None:
