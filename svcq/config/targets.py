@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from svcq.config.projects import words
 from svcq.errors import ConfigError
 from svcq.tuples import NamedTuple
 
@@ -46,18 +47,10 @@ def _read(name: str, values: object, file: str) -> Target:
         raise ConfigError(
             f"{where} has the unknown setting {unknown[0]!r}: use urls, queues or tell."
         )
-    urls = _words(values, "urls", where)
+    urls = words(values, "urls", where)
     if not urls or not all("://" in url for url in urls):
         raise ConfigError(f"{where} has no URLs of Apprise: give urls = a list of them.")
     tell = values.get("tell", "failures")
     if tell not in TELL:
         raise ConfigError(f"{where} has tell = {tell!r}: give one of {', '.join(TELL)}.")
-    return Target(name, urls, _words(values, "queues", where), str(tell))
-
-
-def _words(values: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
-    given = values.get(key, [])
-    given = [given] if isinstance(given, str) else given
-    if not isinstance(given, list) or not all(isinstance(word, str) and word for word in given):
-        raise ConfigError(f"{where} has {key} that is no list of text: give one.")
-    return tuple(given)
+    return Target(name, urls, words(values, "queues", where), str(tell))
