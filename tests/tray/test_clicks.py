@@ -141,7 +141,8 @@ def test_a_schedule_runs_now_and_pauses(person: Person) -> None:
     person.open_menu(TEAL)
     person.choose("Schedules", "nightly", "Run now")
     assert person.home.ended(1).command == "echo night"
-    person.click_line("Pause")
+    pause = next(line for line in person.has("nightly").below if line.text == "Pause")
+    person.click_number(pause.number)
     eventually(lambda: person.home.client.get_schedule("nightly").paused, PATIENCE)
 
 
