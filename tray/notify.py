@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from svcq.client.remote import RemoteClient
 from svcq.config.settings import Tray
@@ -47,6 +47,7 @@ class Teller:
         self._began = datetime.now(UTC)
         self._news: queue.Queue[News | None] = queue.Queue()
         self._grouper = Grouper()
+        self._again: list[News] = []  # what could not be looked at
         self._before_us = kept.cursor is not None  # something may have ended
         self._client: RemoteClient | None = None
         self._thread = threading.Thread(target=self._run, name="teller", daemon=True)
@@ -79,29 +80,32 @@ class Teller:
             except WRONG:
                 # The service went away just now: the cursor stays, and is told of anew.
                 self._forget_client()
-                self._news.put(_joined(heard))
+                self._again = heard
                 time.sleep(1)
                 continue
             if heard:
-                self._kept.cursor = heard[-1].cursor
+                self._kept.reach(heard[-1].cursor)
             if time.monotonic() - saved > _SAVE or not heard:
                 self._kept.save()
                 saved = time.monotonic()
 
     def _gather(self) -> list[News] | None:
         """What has come; in a flood, what comes within a moment, too. None at the end."""
-        heard: list[News | None] = []
+        if self._again:
+            again, self._again = self._again, []
+            return again
+        found: list[News | None] = []
         wait = self._grouper.wait(time.monotonic())
         try:
-            heard.append(self._news.get(timeout=_LONGEST if wait is None else wait))
-            many = heard[0] is not None and len(heard[0].ended) > _ONE_BY_ONE
+            found.append(self._news.get(timeout=_LONGEST if wait is None else wait))
+            many = found[0] is not None and len(found[0].ended) > _ONE_BY_ONE
             until = time.monotonic() + (_FLOOD_GAP if many else 0)
-            while heard[-1] is not None:
+            while found[-1] is not None:
                 left = until - time.monotonic()
-                heard.append(self._news.get(block=left > 0, timeout=max(left, 0)))
+                found.append(self._news.get(block=left > 0, timeout=max(left, 0)))
         except queue.Empty:
             pass
-        return None if None in heard else [one for one in heard if one is not None]
+        return None if None in found else [one for one in found if one is not None]
 
     def _tell(self, heard: list[News]) -> None:
         tray = self._settings()
@@ -110,31 +114,35 @@ class Teller:
             self._show(note)
         missed = any(one.missed for one in heard)
         ended = {end.job: end for one in heard for end in one.ended}
-        jobs = [job for job in self._look(list(ended.values())) if self._is_wanted(job, tray)]
-        if self._before_us and heard:
-            jobs = self._tell_away(jobs, missed, quiet)
-        for note in self._grouper.add(jobs, time.monotonic(), quiet=quiet):
-            self._show(note)
-        for note in self._grouper.due(time.monotonic()):
-            self._show(note)
-
-    def _is_wanted(self, job: Job, tray: Tray) -> bool:
-        return wanted(job, tray, self._rules())
-
-    def _tell_away(self, jobs: list[Job], missed: bool, quiet: bool) -> list[Job]:
-        """What ended before we came is told as one; what is left has ended since."""
+        jobs = self._look(list(ended.values()))
         if missed:
-            since = self._began - timedelta(days=7)
-            dead = self._asked().list(state=["dead"], since=since.isoformat(), limit=_PAGE)
-            jobs = [job for job in dead if job.id in self._kept.unseen]
-        before = [job for job in jobs if job.finished_at and job.finished_at < self._began]
-        self._before_us, tally = False, Tally()
-        tally.add(before)
-        note = away(tally, missed)
-        if note is not None and not quiet:
+            jobs += [job for job in self._died_since(self._kept.at) if job.id not in ended]
+        jobs = [job for job in jobs if wanted(job, tray, self._rules())]
+        if heard and self._before_us and not quiet:
+            jobs = self._tell_away(jobs, missed)
+        self._before_us = self._before_us and not heard
+        now = time.monotonic()
+        for note in [*self._grouper.add(jobs, now, quiet=quiet), *self._grouper.due(now)]:
             self._show(note)
-        told = {job.id for job in before}
-        return [job for job in jobs if job.id not in told]
+
+    def _tell_away(self, jobs: list[Job], missed: bool) -> list[Job]:
+        """What ended before we came is told as one; what is left has ended since."""
+        before = {job.id for job in jobs if job.finished_at and job.finished_at < self._began}
+        tally = Tally()
+        tally.add(job for job in jobs if job.id in before)
+        note = away(tally, missed)
+        if note is not None:
+            self._show(note)
+        return [job for job in jobs if job.id not in before]
+
+    def _died_since(self, at: float) -> list[Job]:
+        """When there was more than could be told one by one, failures at least are."""
+        since = datetime.fromtimestamp(at, UTC)
+        found = self._asked().list(state=["dead"], limit=_PAGE)  # the last to die come first
+        died = [job for job in found if job.finished_at and job.finished_at >= since]
+        for job in died:
+            self._kept.failed(job.id)
+        return died
 
     # Asking
 
@@ -173,12 +181,3 @@ class Teller:
 
 
 _LONGEST = 30.0
-
-
-def _joined(heard: list[News]) -> News:
-    return News(
-        tuple(end for one in heard for end in one.ended),
-        frozenset(),
-        heard[-1].cursor if heard else 0,
-        any(one.missed for one in heard),
-    )

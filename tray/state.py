@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,9 +27,16 @@ class State:
         said = _read(file)
         cursor = said.get("cursor")
         self.cursor: int | None = cursor if isinstance(cursor, int) else None
+        at = said.get("at")
+        self.at = at if isinstance(at, float) else time.time()
+        """When that was."""
         self.unseen: set[int] = {job for job in _list(said, "unseen") if isinstance(job, int)}
         self.paused: list[str] = [one for one in _list(said, "paused") if isinstance(one, str)]
         """The queues that `Pause all` has paused, for `Resume all`."""
+
+    def reach(self, cursor: int) -> None:
+        """All until there was told."""
+        self.cursor, self.at = cursor, time.time()
 
     def failed(self, job: int) -> None:
         if len(self.unseen) < MOST_UNSEEN:
@@ -37,8 +45,8 @@ class State:
     def save(self) -> None:
         """It is no loss when this cannot be written: something may be told twice."""
         with self._lock:
-            said = {"cursor": self.cursor, "unseen": sorted(self.unseen), "paused": self.paused}
-            text = json.dumps(said)
+            said = {"cursor": self.cursor, "at": self.at, "paused": self.paused}
+            text = json.dumps({**said, "unseen": sorted(self.unseen)})
             if text != self._saved:
                 with suppress(OSError, SvcqError):
                     host.private_directory(self._file.parent)

@@ -9,8 +9,7 @@ from PIL import Image
 
 from tests.clients import ROOT
 from tests.helpers import eventually
-from tests.lifecycle.homes import PATIENCE
-from tests.tray.desktop import Desktop
+from tests.tray.desktop import PATIENCE, Desktop
 from tests.tray.person import SETTINGS, TEAL, Person
 
 IMAGES = ROOT / "docs" / "images"

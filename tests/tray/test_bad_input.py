@@ -15,8 +15,7 @@ import pytest
 from svcq.version import __version__
 from tests.clients import ROOT
 from tests.helpers import eventually
-from tests.lifecycle.homes import PATIENCE
-from tests.tray.desktop import Desktop
+from tests.tray.desktop import PATIENCE, Desktop
 from tests.tray.person import GREY, RED, RING, TEAL, Person
 from tests.tray.wrong import Wrong, answer
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from svcq.jobs import State
 from tests.helpers import eventually
-from tests.lifecycle.homes import PATIENCE
-from tests.tray.desktop import Desktop
+from tests.tray.desktop import PATIENCE, Desktop
 from tests.tray.person import BLUE, GREY, RED, RING, TEAL, Person
 
 

@@ -12,7 +12,7 @@ from svcq_tray.feed import Feed, News
 
 from svcq.client.connection import Connection, LocalConnection, NetworkConnection
 from tests.helpers import eventually
-from tests.lifecycle.homes import PATIENCE
+from tests.tray.desktop import PATIENCE
 from tests.tray.wrong import Wrong, answer
 from tests.web.served import Served
 

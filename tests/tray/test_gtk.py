@@ -9,8 +9,7 @@ import pytest
 
 from svcq.jobs import State
 from tests.helpers import eventually
-from tests.lifecycle.homes import PATIENCE
-from tests.tray.desktop import Desktop
+from tests.tray.desktop import PATIENCE, Desktop
 from tests.tray.person import RED, RING, TEAL, Person
 
 LINES, LINES_OF_A_JOB = 11, 4

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.helpers import eventually
-from tests.lifecycle.homes import PATIENCE
-from tests.tray.desktop import HEIGHT, WIDTH, Desktop, Told
+from tests.tray.desktop import HEIGHT, PATIENCE, WIDTH, Desktop, Told
 from tests.tray.person import RED, Person
 
 NASTY = "<b>bold</b> & <img src='x'>\x1b[31m\u202e" + "x" * 10_000
@@ -33,7 +32,7 @@ def press(person: Person, button: str) -> None:
 def test_a_failure_is_told_with_its_reason(person: Person) -> None:
     person.home.run("exit 3", name="render")
     note = told(person, lambda note: note.title == "Failed: render")
-    assert note.body == "Job 1: out of attempts: ended with exit code 3"
+    assert note.body.startswith("Job 1: out of attempts: ended with exit code 3")
     assert note.buttons == ["Show", "Show output", "Retry"]
 
 
@@ -110,6 +109,21 @@ def test_what_ended_while_nobody_was_there_is_told_at_the_start(person: Person) 
     assert note.title == "3 jobs ended while you were away"
     assert note.body == "3 jobs failed: one, two, three"
     person.icon(RED)
+
+
+def test_what_the_service_no_longer_tells_one_by_one_is_told_all_the_same(person: Person) -> None:
+    person.home.run("exit 1", name="before")
+    told(person, lambda note: note.title == "Failed: before")
+    person.desktop.stop("tray")
+    for name in ("one", "two"):
+        person.home.run("exit 1", name=name)
+    person.home.svcq("config", "set", "retention.changes", "0s")
+    assert person.home.svcq("cleanup").returncode == 0
+    (person.desktop.folder / "tray.log").unlink()
+    person.start()
+    note = told(person, lambda note: "while you were away" in note.title)
+    assert note.title == "More than 2 jobs ended while you were away"
+    assert "3 jobs failed" in person.sees("3 jobs failed")
 
 
 def test_quiet_hours_keep_it_for_later(person: Person) -> None:

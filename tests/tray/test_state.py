@@ -11,12 +11,13 @@ from svcq_tray.state import State, last_commands, remember
 def test_it_is_there_after_a_start(tmp_path: Path) -> None:
     state = State(tmp_path / "own" / "tray.json")
     assert state.cursor is None
-    state.cursor = 42
+    state.reach(42)
     state.failed(7)
     state.paused = ["video"]
     state.save()
     again = State(tmp_path / "own" / "tray.json")
     assert (again.cursor, again.unseen, again.paused) == (42, {7}, ["video"])
+    assert again.at == state.at
     assert (tmp_path / "own" / "tray.json").stat().st_mode & 0o077 == 0
 
 
@@ -49,7 +50,7 @@ def test_the_last_commands_are_remembered_newest_first(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     state = State(tmp_path / "file" / "tray.json")
-    state.cursor = 1
+    state.reach(1)
     state.save()
     remember(tmp_path / "file", "true")
     assert last_commands(tmp_path / "file") == []

@@ -21,10 +21,13 @@ class Wrong:
         self._server.listen(50)
         self._path = path
         self.asked = 0
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._server.close()
         for end in self._kept:
             end.close()
