@@ -63,7 +63,7 @@ class Actions:
             self._carry_out(action.verb, action.what)
         except WRONG as error:
             said = plain(says(error, self._door), 300)
-            self._tell(Note("error", "That did not work", said, Action("page"), (), urgent=True,
+            self._tell(Note("error", "That did not work", said, Action("page"), (),
                             icon=Icon("idle", failed=True)))  # fmt: skip
         self._changed()
 

@@ -26,7 +26,6 @@ def look(client: RemoteClient) -> Snapshot:
         role=service["caller"]["role"],
         account=service["caller"]["name"],
         version=service["version"],
-        pid=service["pid"],
     )
 
 

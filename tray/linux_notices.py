@@ -6,7 +6,7 @@ and so that it goes on when the one who shows them is started anew.
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -14,13 +14,14 @@ from dbus_fast import Message, Variant
 from dbus_fast.errors import DBusError
 
 from .icon import draw
-from .linux_bus import Bus
+from .linux_bus import Bus, owner_changes
 from .linux_markup import escaped
 from .model import Action, Note
 
 NAME = "org.freedesktop.Notifications"
 PATH = "/org/freedesktop/Notifications"
 _MOST_KNOWN = 200
+_MOST_WAITING = 3
 _SIZE = 64
 _CLICK = "default"
 
@@ -29,24 +30,30 @@ class Notices:
     def __init__(self, bus: Bus, act: Callable[[Action], None]) -> None:
         self._bus = bus
         self._act = act
-        self._lock = threading.Lock()
         self._numbers: dict[str, int] = {}
         self._shown: dict[int, Note] = {}
         self._markup = self._buttons = False
         self._owner: str | None = None
+        self._waiting: deque[Note] = deque(maxlen=_MOST_WAITING)
         self.trouble = ""
 
     def show(self, note: Note) -> None:
-        if not self._bus.connected:
-            self.trouble = "Nothing can be told: the session bus is away."
-        self._bus.soon(lambda: self._show(note))
+        if self._bus.connected:
+            self._bus.soon(lambda: self._show(note))
+        else:
+            self._waiting.append(note)
 
     async def begin(self, bus: Bus) -> None:
         await bus.follow(f"type='signal',interface='{NAME}',path='{PATH}'")
-        rule = (
-            f"type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='{NAME}'"
-        )
-        await bus.follow(rule)
+        await bus.follow(owner_changes(NAME))
+        self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        """What could not be told while there was nobody; of much, the last."""
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        for note in waiting:
+            self.show(note)
 
     def lost(self) -> None:
         self._forget()
@@ -68,6 +75,7 @@ class Notices:
                 f"Nobody shows notifications here ({said[:80]}): start a daemon for them."
             )
             self._forget()
+            self._waiting.append(note)
             return
         self.trouble = ""
         self._numbers[note.key] = number
@@ -101,6 +109,8 @@ class Notices:
     def heard(self, message: Message) -> None:
         if message.member == "NameOwnerChanged" and message.body and message.body[0] == NAME:
             self._forget()
+            if message.body[2]:
+                self._tell_waiting()
         if message.interface != NAME or message.sender != self._owner or len(message.body) < 2:
             return
         number, what = message.body[0], message.body[1]

@@ -26,7 +26,6 @@ class Snapshot(NamedTuple):
     role: str = "admin"
     account: str | None = None
     version: str = ""
-    pid: int = 0
 
     def may_steer(self, job: Job) -> bool:
         return self.role == "admin" or (self.role == "user" and job.owner == self.account)
@@ -96,5 +95,4 @@ class Note(NamedTuple):
     body: str
     click: Action
     buttons: tuple[tuple[str, Action], ...] = ()
-    urgent: bool = False
     icon: Icon = Icon("idle")

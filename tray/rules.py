@@ -121,7 +121,7 @@ def note_of(job: Job) -> Note:
         buttons.append(("Retry", Action("retry", job.id)))
     return Note(
         f"job-{job.id}-{job.run}", headline(job), detail(job), Action("output", job.id),
-        tuple(buttons), urgent=failed, icon=Icon("idle", failed),
+        tuple(buttons), icon=Icon("idle", failed),
     )  # fmt: skip
 
 
@@ -145,5 +145,5 @@ def away(tally: Tally, more: bool = False) -> Note | None:
 def _together(key: str, title: str, body: str, failed: bool) -> Note:
     return Note(
         key, plain(title), plain(body, 200), Action("page"), (("Open page", Action("page")),),
-        urgent=failed, icon=Icon("idle", failed),
+        icon=Icon("idle", failed),
     )  # fmt: skip

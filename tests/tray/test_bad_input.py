@@ -160,15 +160,20 @@ def test_the_session_bus_goes_and_comes_back(person: Person) -> None:
     person.icon(TEAL)
     for part in ("panel", "dunst", "monitor", "bus"):
         person.desktop.stop(part)
-    job = person.home.run("exit 3", name="unheard")
-    assert job.state == "dead"
+    assert person.home.run("exit 3", name="meanwhile").state == "dead"
     person.desktop.start_bus()
     person.desktop.start_monitor()
     person.desktop.start_panel()
     person.desktop.start_dunst()
     person.icon(RED)
-    person.home.run("exit 3", name="heard")
-    eventually(lambda: "Failed: heard" in [note.title for note in person.desktop.notes()], PATIENCE)
+    person.home.run("exit 3", name="afterwards")
+    for name in ("meanwhile", "afterwards"):
+        title = f"Failed: {name}"
+        eventually(lambda title=title: is_told(person, title), PATIENCE)
+
+
+def is_told(person: Person, title: str) -> bool:
+    return title in [note.title for note in person.desktop.notes()]
 
 
 def test_panels_that_ask_for_nonsense_get_an_error(person: Person) -> None:

@@ -166,6 +166,7 @@ def test_without_a_daemon_it_is_said_and_goes_on_once_there_is_one(
         bare.start_dunst()
         person.home.run("exit 3", name="heard")
         told(person, lambda note: note.title == "Failed: heard")
+        told(person, lambda note: note.title == "Failed: unheard")
         eventually(lambda: "Nobody shows" not in "".join(person.tooltip()), PATIENCE)
         bare.stop("dunst")
         bare.start_dunst()

@@ -141,7 +141,6 @@ def test_a_failure_has_buttons_that_do_it() -> None:
         "Show output": Action("output", 7), "Retry": Action("retry", 7),
     }  # fmt: skip
     assert note.click == Action("output", 7)
-    assert note.urgent
 
 
 def test_a_success_offers_no_retry() -> None:
