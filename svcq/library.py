@@ -12,8 +12,6 @@ workers of the service.
 from __future__ import annotations
 
 import logging
-import select
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -102,13 +100,10 @@ class Worker:
         self._member = Membership(self._store, self._places, self._slots)
         self.id = self._member.id
         self._claimer = self._member.claimer(self._queues, ("task",), self._conditions)
-        self._awake, self._waker = socket.socketpair()
         self._threads = ThreadPoolExecutor(self._slots, "svcq-task")
 
     def _leave(self) -> None:
         self._threads.shutdown(wait=False)
-        self._awake.close()
-        self._waker.close()
         self._member.leave()
 
     def _abandon(self) -> None:
@@ -174,16 +169,12 @@ class Worker:
 
     def _wake(self) -> None:
         with suppress(OSError):  # it has left, and needs no waking
-            self._waker.send(b".")
+            self._member.bell.ring()
 
     def _sleep(self) -> None:
-        bell, awake = self._member.bell.fileno(), self._awake.fileno()
-        ready, _, _ = select.select([bell, awake], [], [], _LOOK)
-        if bell in ready:
-            self._member.bell.heard()
-        if awake in ready:
-            self._awake.recv(4096)
-        if not ready:
+        rung = self._member.bell.wait(_LOOK)
+        self._member.bell.heard()
+        if not rung:
             rescue_dead(self._store, self._places, self._say, me=self.id)
 
 

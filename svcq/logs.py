@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from svcq.host import processes
+from svcq.host.files import open_plain_file, read_at, text_of
 
 TAIL_LINES = 20
 TAIL_BYTES = 8 << 10
@@ -20,16 +20,6 @@ _NO_ROOM = 64 << 10
 def log_file(home: Path, job: int, run: int) -> Path:
     """A folder holds a thousand jobs, so that none grows too large to list."""
     return Path(f"{home}/logs/{job // 1000}/{job}.{run}.log")
-
-
-def open_log(path: str | Path) -> int:
-    """Open for appending and reading, made with its folder if need be, its owner's alone."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        return os.open(path, flags, 0o600)
-    except FileNotFoundError:
-        _make_folder(path)
-        return os.open(path, flags, 0o600)
 
 
 def name_log(unnamed: str, path: Path) -> Path:
@@ -68,8 +58,8 @@ def tail(path: Path, lines: int = TAIL_LINES) -> str | None:
 def tail_of(descriptor: int, lines: int = TAIL_LINES) -> str | None:
     """The same of a log that is open, wherever it is by now."""
     start = max(os.fstat(descriptor).st_size - TAIL_BYTES, 0)
-    data = os.pread(descriptor, TAIL_BYTES, start)
-    text = data.replace(b"\0", b"").decode("utf-8", "replace")
+    data = read_at(descriptor, TAIL_BYTES, start)
+    text = text_of(data.replace(b"\0", b""))
     found = text.splitlines()[-lines:]
     return "\n".join(found) or None
 
@@ -81,15 +71,6 @@ def read_start(path: str | Path, limit: int) -> bytes | None:
             return file.read(limit)
     except OSError:
         return None
-
-
-def open_plain_file(path: str | Path) -> int:
-    """What a job has put in the place of its file must not make us wait, or read for ever."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(f"{path} is not a file")
-    return descriptor
 
 
 def drop_middle(descriptor: int, limit: int) -> int:

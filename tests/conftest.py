@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +16,8 @@ from svcq.config import load
 
 # A shell that starts us in the background lets all that we start ignore these.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+if sys.platform != "win32":
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # A busy machine is no failure, and a failure elsewhere must be repeatable here.
 settings.register_profile(

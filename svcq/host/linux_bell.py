@@ -8,11 +8,12 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
 
 
@@ -30,8 +31,13 @@ class Bell:
         # Named when it can be heard: until then it would be taken for a dead worker's.
         draft.rename(self._path)
 
-    def fileno(self) -> int:
-        return self._descriptor
+    def watch(self, loop: asyncio.AbstractEventLoop, rung: Callable[[], None]) -> None:
+        """Call `rung` in the loop whenever it is rung, until `unwatch`."""
+        self._loop = loop
+        loop.add_reader(self._descriptor, rung)
+
+    def unwatch(self) -> None:
+        self._loop.remove_reader(self._descriptor)
 
     def heard(self) -> None:
         """Empty the pipe: however often it was rung, one look will do."""
@@ -39,11 +45,11 @@ class Bell:
             while True:
                 os.read(self._descriptor, 1 << 16)
 
-    def wait(self, seconds: float) -> None:
-        """Sleep until it is rung, or for so long."""
+    def wait(self, seconds: float) -> bool:
+        """Sleep until it is rung, or for so long; whether it was."""
         import select  # whoever rings does not wait for it
 
-        select.select([self._descriptor], [], [], seconds)
+        return bool(select.select([self._descriptor], [], [], seconds)[0])
 
     def ring(self) -> None:
         with suppress(BlockingIOError):
@@ -52,6 +58,7 @@ class Bell:
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
+        self._descriptor = -1  # who rings it now must not reach another file
 
 
 _known: dict[str, tuple[int, list[str]]] = {}

@@ -13,13 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from svcq.host.linux_trees import branding, has_brand, process_born
 
 if TYPE_CHECKING:
     import asyncio
+    import socket
 
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+CHILD_SIGNALS = (signal.SIGCHLD,)
 # Jobs are work in the background.
 BELOW_NORMAL = 5
 
@@ -202,7 +205,7 @@ def start_child(
     env: Mapping[str, str],
     output: int,
     terminal: bool = False,
-    inherit: Sequence[int] = (),
+    inherit: Sequence[int | socket.socket] = (),
     nice: int | None = None,
     cpus: int | None = None,
     brand: int | None = None,
@@ -232,7 +235,9 @@ def start_child(
         return start()
 
     _close_what_we_were_given()
-    with nullcontext() if brand is None else branding(brand), _inherited(inherit):
+    with nullcontext() if brand is None else branding(brand), _inherited(
+        [one if isinstance(one, int) else one.fileno() for one in inherit]
+    ):
         if nice is not None or cpus is not None:
             process = _start_limited(find_and_start, nice, cpus)
         else:
@@ -298,14 +303,14 @@ def _start_limited(
 
 
 def spawn_detached(
-    argv: Sequence[str], *, log: Path, env: Mapping[str, str], cwd: str = "/"
+    argv: Sequence[str], *, log: Path, env: Mapping[str, str], cwd: str | None = None
 ) -> int:
     """Start a process that outlives us, and the session we are in; its pid."""
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         process = subprocess.Popen(
             argv,
-            cwd=cwd,
+            cwd=cwd or "/",
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -316,6 +321,49 @@ def spawn_detached(
         os.close(output)
     process.returncode = 0  # we will not wait for it
     return process.pid
+
+
+def start_apart(
+    argv: Sequence[str], env: Mapping[str, str] | None = None, **streams: Any
+) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own: Ctrl-C in our terminal is ours to hear."""
+    return subprocess.Popen(argv, env=env, start_new_session=True, **streams)
+
+
+def start_with_line(
+    argv: Sequence[str], cwd: str | None, line: socket.socket
+) -> subprocess.Popen[bytes]:
+    """Start a child that says nothing but over this socket."""
+    return start_apart(
+        argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, pass_fds=[line.fileno()],
+    )  # fmt: skip
+
+
+def kill_with_its_own(child: subprocess.Popen[bytes]) -> int:
+    """End such a child with what it has started; how it ended."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    return child.wait()
+
+
+def ask_child_to_end(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+
+
+def hear_end(asked: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG001 (as it says)
+    """Nothing to do: whoever asks a process to end sends it one of END_SIGNALS."""
+    return lambda: None
+
+
+def hear_end_in(
+    loop: asyncio.AbstractEventLoop, asked: Callable[[str], None]
+) -> Callable[[], None]:
+    """Call `asked`, in the loop, with the reason why this process is to end; what undoes that is
+    returned."""
+    for number in END_SIGNALS:
+        loop.add_signal_handler(number, asked, f"the worker got signal {number}")
+    return lambda: None
 
 
 def punch_hole(descriptor: int, start: int, length: int) -> bool:

@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 MARKER = "SVCQ_RUN"
+ASK_TO_END, KILL, STOP, GO_ON = signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
+KILLED_BY_SYSTEM = (-KILL, 128 + KILL)
+"""Exit codes of what the kernel may have killed: itself, or what a shell has run last."""
 _MOST_LISTS = 100  # a machine where processes are always born must not keep us looking
 # How many locks a process may have on files: Linux has not looked at it since 2.4, and no program
 # sets it. It is inherited by every child, whatever that does to its environment, files and session.

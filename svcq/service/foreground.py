@@ -13,6 +13,7 @@ from typing import Self
 
 from svcq.config import Config
 from svcq.errors import SvcqError
+from svcq.host import processes
 from svcq.policy import check_int
 from svcq.service.supervisor import Supervisor
 from svcq.service.wishes import Wishes
@@ -22,7 +23,6 @@ from svcq.worker.program import slots_of, worker_command, worker_environment
 from svcq.worker.rescue import rescue_dead
 
 _LOOK = 0.5  # seconds
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Foreground:
@@ -54,9 +54,11 @@ class Foreground:
 
     def __enter__(self) -> Self:
         """From here on SIGINT and SIGTERM are heard at leisure, and interrupt nothing half-way."""
-        self._before = {number: signal.signal(number, self._stop) for number in _SIGNALS}
-        # The end of a worker wakes us at once.
-        self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        before = {number: signal.signal(number, self._stop) for number in processes.END_SIGNALS}
+        for number in processes.CHILD_SIGNALS:  # the end of a worker wakes us at once
+            before[number] = signal.signal(number, lambda *_: None)
+        self._before = before
+        self._deaf = processes.hear_end(self._stop)
         self._woken, self._waker = socket.socketpair()
         for one in (self._woken, self._waker):
             one.setblocking(False)
@@ -64,6 +66,7 @@ class Foreground:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._deaf()
         signal.set_wakeup_fd(-1)
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -96,12 +99,8 @@ class Foreground:
         return check_int(count, "number of workers", 1, 256), slots
 
     def start(self, config: Config) -> int:
-        child = subprocess.Popen(
-            worker_command(self._arguments),
-            env=worker_environment(config),
-            stdin=subprocess.DEVNULL,
-            # A session of its own: Ctrl-C in our terminal is ours to hear, not the workers'.
-            start_new_session=True,
+        child = processes.start_apart(
+            worker_command(self._arguments), worker_environment(config), stdin=subprocess.DEVNULL
         )
         self._children.append(child)
         return child.pid
@@ -123,7 +122,7 @@ class Foreground:
 
     def _end_all(self) -> None:
         for child in self._children:
-            child.terminate()
+            processes.ask_child_to_end(child)
         for child in self._children:
             child.wait()
         try:

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from svcq.logs import open_log
+from svcq.host.files import open_log
 
 LARGEST = 1 << 20  # bytes, after which a file is put aside
 KEPT = 3  # files that were put aside

@@ -43,8 +43,10 @@ def run_service(home: Path, manager: Manager, say: Say, beside: Beside) -> None:
     places = Places(home)
     places.prepare()
     leaving = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: leaving.set())
+    processes.hear_end(leaving.set)
+    if threading.current_thread() is threading.main_thread():
+        for number in processes.END_SIGNALS:
+            signal.signal(number, lambda *_: leaving.set())
     with _only_one(places) as lock, Starts(home, leaving, say):
         config, wishes = load(home), Wishes()
         with (

@@ -23,8 +23,9 @@ from starlette.types import Receive, Scope, Send
 from svcq.client import Client
 from svcq.client.verbs import PREFIX, whole
 from svcq.errors import NotFound
+from svcq.host.files import open_plain_file
 from svcq.jobs import FINISHED, Job
-from svcq.logs import LogReader, log_file, open_plain_file, read_log, start_of_tail
+from svcq.logs import LogReader, log_file, read_log, start_of_tail
 from svcq.web.api import encoded, json_response
 from svcq.web.body import read_query
 from svcq.web.desk import Desk

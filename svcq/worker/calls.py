@@ -10,6 +10,7 @@ from typing import Any
 
 from svcq.errors import InvalidArguments
 from svcq.host import processes
+from svcq.host.files import open_plain_file
 from svcq.jobs import Claim, Outcome, cancelled, completed, failed, rejected, snoozed
 from svcq.logs import drop_middle, full_disk, log_file, tail
 from svcq.policy import Policy, encode_json
@@ -46,7 +47,7 @@ class Call:
         if limit is None:
             return None
         try:
-            log = os.open(log_file(home, self.claim.id, self.claim.run), os.O_RDWR | os.O_CLOEXEC)
+            log = open_plain_file(log_file(home, self.claim.id, self.claim.run), to_write=True)
         except OSError:
             return None  # it has written nothing, or its log was deleted
         try:

@@ -10,13 +10,13 @@ import asyncio
 import errno
 import json
 import os
-import signal
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from svcq.errors import InvalidArguments, shown
 from svcq.host import processes
+from svcq.host.terminal import Terminal
 from svcq.jobs import (
     Claim,
     Outcome,
@@ -34,13 +34,11 @@ from svcq.times import format_duration
 from svcq.worker.nursery import NOWHERE, OUT_OF_MEMORY, Nursery
 from svcq.worker.output import Output
 from svcq.worker.places import Note, Seat, Seats
-from svcq.worker.terminal import Terminal
 from svcq.worker.trees import Tree
 
 LOOK = 1.0  # seconds between looks at progress, output and memory
 FIRST_LOOK = 0.05  # those who end before it cost nothing that only the long ones need
 TRY_AGAIN = 10_000  # milliseconds after which a full disk may have room again
-KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # itself, or what a shell has run last
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 PUT_BACK = 32 << 20  # bytes of a deleted log that are written anew at each look
 
@@ -100,13 +98,13 @@ class CommandRun:
         if not self._paused:
             self._count_time()
             self._paused = True
-            self._tree.signal(signal.SIGSTOP)
+            self._tree.signal(processes.STOP)
 
     def resume(self) -> None:
         if self._paused:
             self._count_time()
             self._paused = False
-            self._tree.signal(signal.SIGCONT)
+            self._tree.signal(processes.GO_ON)
 
     @property
     def keep_awake(self) -> str:
@@ -272,7 +270,7 @@ class CommandRun:
         """What it says about itself, and what it uses."""
         if self._paused and self._ending is None:
             # What was forked while the others were being stopped.
-            self._tree.signal(signal.SIGSTOP)
+            self._tree.signal(processes.STOP)
         self._read_progress()
         policy = self._policy
         if policy.max_output is not None:
@@ -351,7 +349,7 @@ class CommandRun:
                 outcome = completed(result, exit_code=code, tail=end)
             return _replaced(outcome, error=self._cut_short(), **used)
         said = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        if code in KILLED and self._place.killed_for_memory():
+        if code in processes.KILLED_BY_SYSTEM and self._place.killed_for_memory():
             said = f"{said}; {self._too_much_memory()}"
         if code in policy.reject or (policy.retry_on and code not in policy.retry_on):
             return _replaced(rejected(said, exit_code=code, tail=end), **used)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -73,10 +72,9 @@ class Worker:
         """Work until drained."""
         self._loop = loop = asyncio.get_running_loop()
         # Before anyone can know of it: whoever sees it in the store may ask it to end.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.interrupt, f"the worker got signal {number}")
+        deaf = processes.hear_end_in(loop, self.interrupt)
         self._join()
-        loop.add_reader(self._member.bell.fileno(), self._rung)
+        self._member.bell.watch(loop, self._rung)
         try:
             keeper = self.drain if self._settings.kept else None
             self._keep(look_after(self._store, self._places, self.id, self._settings.say, keeper))
@@ -87,8 +85,9 @@ class Worker:
                 if not self._done():
                     await self._sleep()
         finally:
-            loop.remove_reader(self._member.bell.fileno())
+            self._member.bell.unwatch()
             await self._leave()
+            deaf()
 
     async def _warm(self) -> None:
         """A worker imports all it needs before its first claim."""

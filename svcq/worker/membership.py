@@ -10,6 +10,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from svcq import host
 from svcq.errors import SvcqError
 from svcq.host import processes
 from svcq.host.bell import Bell
@@ -47,7 +48,7 @@ class Membership:
             WorkerInfo(self._host, pid, processes.boot_id(), born, slots, __version__)
         )
         bells = Path(store.bells)
-        bells.mkdir(mode=0o700, exist_ok=True)
+        host.private_directory(bells)
         self.bell = Bell(bells, str(self.id))
 
     def claimer(

@@ -12,7 +12,8 @@ import os
 from pathlib import Path
 
 from svcq.host import processes
-from svcq.logs import drop_middle, name_log, open_log, tail_of
+from svcq.host.files import open_log, read_at
+from svcq.logs import drop_middle, name_log, tail_of
 
 _CHUNK = 1 << 20
 
@@ -63,7 +64,7 @@ class Output:
         # Not by appending: what was dropped from the middle stays a hole.
         os.ftruncate(self._copy, position)
         while position < end:
-            chunk = os.pread(self.descriptor, min(end - position, _CHUNK), position)
+            chunk = read_at(self.descriptor, min(end - position, _CHUNK), position)
             position += os.write(self._copy, chunk)
 
     def _forget_copy(self) -> None:

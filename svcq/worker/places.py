@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from svcq import host
 from svcq.host import processes
+from svcq.host.files import open_anew, write_at
 from svcq.logs import log_file, name_log
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Note(NamedTuple):
         if self.pid is not None:
             words += f" {self.pid} {self.born}"
         # Always as long, so that it covers what was there before.
-        os.pwrite(lock, words.ljust(_NOTE).encode(), 0)
+        write_at(lock, words.ljust(_NOTE).encode(), 0)
 
     @classmethod
     def read(cls, path: str) -> Note | None:
@@ -129,7 +130,7 @@ class Seats:
 
     def note_pens(self, pens: processes.Pens) -> None:
         """Where they are, for whoever must end what is in them should we be gone."""
-        with open(f"{self._stem}.pens", "w", opener=_private) as file:
+        with open(f"{self._stem}.pens", "w", opener=open_anew) as file:
             file.write(str(pens.folder))
 
     def pens(self) -> list[processes.Pen]:
@@ -158,10 +159,6 @@ class Seats:
         for stem in (self._stem, self._outputs):
             for path in glob.glob(f"{glob.escape(stem)}.*"):
                 _remove(path)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def _remove(path: str) -> bool:

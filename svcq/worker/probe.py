@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
-import subprocess
-from contextlib import suppress
 from typing import Any
 
 from svcq.config import Project
 from svcq.errors import InvalidInput
+from svcq.host import processes
 from svcq.worker.runners import PROTOCOL, RUNNER
 
 PATIENCE = 30.0  # seconds
@@ -24,19 +22,15 @@ def tasks_of(project: Project, patience: float = PATIENCE) -> list[str]:
     """The tasks that its modules declare; refused when they cannot be imported."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        runner = subprocess.Popen(
+        runner = processes.start_with_line(
             [project.python, str(RUNNER), str(theirs.fileno()), str(os.getpid())],
-            cwd=project.path[0] if project.path else None,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()], start_new_session=True,
+            project.path[0] if project.path else None, theirs,
         )  # fmt: skip
         theirs.close()
         try:
             said = _ask(ours, project, patience)
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(runner.pid, signal.SIGKILL)
-            code = runner.wait()
+            code = processes.kill_with_its_own(runner)
     if "ready" in said:
         return sorted(said["ready"]["tasks"])
     raise _refusal(project, said.get("failed") or _how_it_ended(code))

@@ -28,7 +28,7 @@ def start_detached(config: Config, arguments: Sequence[str] = ()) -> int:
         log=worker_log(config),
         env=worker_environment(config),
         # Modules are looked for where it was asked for; otherwise it keeps no folder busy.
-        cwd=os.getcwd() if "--import" in arguments else "/",
+        cwd=os.getcwd() if "--import" in arguments else None,
     )
 
 

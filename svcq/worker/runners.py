@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 from svcq.config import Project
 from svcq.host import processes
+from svcq.host.files import open_log
 from svcq.worker.nursery import NOWHERE, OUT_OF_MEMORY, Nursery
 from svcq.worker.trees import Tree
 
@@ -67,9 +67,9 @@ class Runner(asyncio.Protocol):
         self, env: Mapping[str, str], log: Path, worker_lock: int | None, max_payload: int
     ) -> None:
         await self._nursery.free()
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        output = open_log(log)
         ours, theirs = socket.socketpair()
-        inherit = [theirs.fileno()]
+        inherit: list[int | socket.socket] = [theirs]
         if worker_lock is not None:
             # Whoever has it open is one of ours: so are found those that a task forks.
             inherit.append(worker_lock)
@@ -154,7 +154,7 @@ class Runner(asyncio.Protocol):
 
     def why_killed(self, code: int) -> str:
         """What there is to say of an end by SIGKILL that was none of ours."""
-        if code != -signal.SIGKILL or self.doomed:
+        if code not in processes.KILLED_BY_SYSTEM or self.doomed:
             return ""
         if not self._place.killed_for_memory():
             return ", which svcq did not send: often that is the system, out of memory"

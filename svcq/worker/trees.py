@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -66,7 +65,7 @@ class Tree:
                 continue
             if time.monotonic() > deadline:
                 return found
-            processes.signal_tree(found, signal.SIGKILL)
+            processes.signal_tree(found, processes.KILL)
             time.sleep(_FIRST_LOOK)
         return []
 
@@ -80,8 +79,8 @@ class Tree:
         """Ask it to end, wait for `grace` seconds, then kill; who could not be killed."""
         deadline = time.monotonic() + grace
         found = await asyncio.to_thread(self.look)
-        processes.signal_tree(found, signal.SIGTERM)
-        processes.signal_tree(found, signal.SIGCONT)  # a stopped process would not hear it
+        processes.signal_tree(found, processes.GO_ON)  # a stopped process would not hear it
+        await asyncio.to_thread(processes.signal_tree, found, processes.ASK_TO_END)
         nap = _FIRST_LOOK
         while found and time.monotonic() < deadline:
             await asyncio.sleep(min(nap, max(deadline - time.monotonic(), 0)))

@@ -15,8 +15,9 @@ import pytest
 from svcq.cli.output import Harmless
 from svcq.client import Client
 from svcq.host import processes
+from svcq.host.files import open_log
 from svcq.jobs import Claim, completed, failed
-from svcq.logs import LogReader, log_file, open_log, start_of_tail
+from svcq.logs import LogReader, log_file, start_of_tail
 from svcq.store import Claimer, Report, WorkerInfo
 from tests.cli.conftest import Svcq
 from tests.cli.terminals import SVCQ, Terminal

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from svcq.client import Client
-from svcq.logs import log_file, open_log
+from svcq.host.files import open_log
+from svcq.logs import log_file
 from tests.cli.conftest import Svcq
 
 

@@ -23,8 +23,9 @@ from svcq.cli.screen import KEYS, Action, Output, Snapshot, View, chosen, draw, 
 from svcq.cli.text import width_of
 from svcq.cli.top import act, snapshot_of
 from svcq.client import Client
+from svcq.host.files import open_log
 from svcq.jobs import Job, State
-from svcq.logs import log_file, open_log
+from svcq.logs import log_file
 from tests.cli.conftest import Svcq
 from tests.cli.terminals import SVCQ
 from tests.helpers import eventually

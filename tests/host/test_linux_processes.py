@@ -136,10 +136,10 @@ def test_a_bell_is_heard(tmp_path: Path) -> None:
     bell = Bell(tmp_path, "1")
     ring(tmp_path)
     ring(tmp_path)
-    assert os.read(bell.fileno(), 1) == b"."
+    assert os.read(bell._descriptor, 1) == b"."
     bell.heard()
     with pytest.raises(BlockingIOError):
-        os.read(bell.fileno(), 1)
+        os.read(bell._descriptor, 1)
     bell.close()
     assert os.listdir(tmp_path) == []
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from svcq.client import Client
 from svcq.config import load
+from svcq.host.files import open_log
 from svcq.jobs import State
-from svcq.logs import log_file, open_log
+from svcq.logs import log_file
 from svcq.service.janitor import tidy
 from svcq.store import open_store
 from tests.helpers import eventually

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from svcq.logs import drop_middle, log_file, open_log
+from svcq.host.files import open_log
+from svcq.logs import drop_middle, log_file
 from tests.helpers import eventually
 from tests.lifecycle.homes import PATIENCE
 from tests.web.served import Served, events

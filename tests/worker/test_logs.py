@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from svcq.logs import drop_middle, full_disk, log_file, open_log, read_log, read_start, tail
+from svcq.host.files import open_log
+from svcq.logs import drop_middle, full_disk, log_file, read_log, read_start, tail
 
 
 def test_a_log_is_made_with_its_folder_for_its_owner_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A pseudo-terminal for a command that wants one: what it writes is copied into its log."""
+"""Linux: a pseudo-terminal for a command that wants one: what it writes is copied into its log."""
 
 from __future__ import annotations
 
