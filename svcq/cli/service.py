@@ -259,6 +259,11 @@ def _service_parser(parser: Parser) -> None:
 
 
 def _service(options: Namespace) -> int:
+    manager = _manager(options)
+    return manager.host(lambda: _serve(manager))
+
+
+def _serve(manager: Manager) -> int:
     import traceback
 
     from svcq.config import home
@@ -269,7 +274,7 @@ def _service(options: Namespace) -> int:
     place = home()
     log = Log(place)
     try:
-        run_service(place, _manager(options), log, Web)
+        run_service(place, manager, log, Web)
     except SvcqError as error:
         log(str(error))
         return error.exit_code

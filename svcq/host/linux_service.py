@@ -11,36 +11,22 @@ from __future__ import annotations
 import os
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from svcq.errors import Refused, SvcqError
 from svcq.host import linux_units as units
 from svcq.host.linux_systemctl import Systemctl, is_there
 from svcq.host.linux_units import Unit
-
-
-class Standing(NamedTuple):
-    """What the service manager says of the service."""
-
-    installed: bool
-    running: bool
-    pid: int | None = None
-    text: str | None = None  # what the service last said of itself, or why it is not there
-
-
-class Trouble(NamedTuple):
-    """Something that is not as it should be, and what to do."""
-
-    says: str
-    remedy: str
+from svcq.host.standing import Standing, Trouble
 
 
 class Manager(ABC):
     """A systemd, and what svcq is to it."""
 
+    name = "systemd"
     system: bool
     option: str  # what a command of svcq needs to mean this one
     way_to_units: str  # what to do when workers get none of their own
@@ -126,6 +112,10 @@ class Manager(ABC):
         if "restart" in self._systemctl.ask("list-jobs", "--no-legend", units.SERVICE).split():
             return "restart"
         return "stop"
+
+    def host(self, run: Callable[[], int]) -> int:
+        """Be the service, in the process that the manager has started for it."""
+        return run()
 
     # Installing
 

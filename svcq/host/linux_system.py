@@ -12,10 +12,11 @@ from svcq.errors import Refused
 from svcq.host import linux_account as account
 from svcq.host import linux_units as units
 from svcq.host.linux_program import check_program
-from svcq.host.linux_service import Manager, Trouble
+from svcq.host.linux_service import Manager
 from svcq.host.linux_systemctl import is_there
 from svcq.host.linux_units import ACCOUNT, HOME, Unit
 from svcq.host.linux_workers import ask_for_one
+from svcq.host.standing import Trouble
 
 _UNITS = (units.SERVICE, units.SOCKET, units.WORKER)
 _NOT_SEEN = (

@@ -16,10 +16,10 @@ from svcq.host import linux_units as units
 from svcq.host.linux_account import need_administrator
 from svcq.host.linux_calendar import calendar_lines
 from svcq.host.linux_program import check_program
-from svcq.host.linux_service import Trouble
 from svcq.host.linux_systemctl import Systemctl
 from svcq.host.linux_units import Unit
 from svcq.host.linux_user import lingers
+from svcq.host.standing import Trouble
 from svcq.host.wanted import Timer
 
 SCHEDULER = "systemd"

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from svcq.host import linux_units as units
-from svcq.host.linux_service import Manager, Trouble
+from svcq.host.linux_service import Manager
 from svcq.host.linux_units import Unit
 from svcq.host.linux_workers import start_transient
+from svcq.host.standing import Trouble
 
 _ABOUT_LINGER = "so it ends when you log out and does not start with the machine"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from svcq.host.standing import Standing, Trouble
+
 if sys.platform == "win32":
     from svcq.host.windows_service import (
         Manager,
-        Standing,
-        Trouble,
         acting_as_account,
         answer,
         become_account,
@@ -18,7 +18,7 @@ if sys.platform == "win32":
 else:
     from svcq.host.linux_account import acting as acting_as_account
     from svcq.host.linux_account import become as become_account
-    from svcq.host.linux_service import Manager, Standing, Trouble, notify
+    from svcq.host.linux_service import Manager, notify
     from svcq.host.linux_workers import answer
 
     def manager(*, system: bool = False, linger: bool = True) -> Manager:

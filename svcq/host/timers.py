@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from svcq.host.standing import Trouble
 from svcq.host.wanted import Interval, Once, Pattern, Timer, Times
 
 if sys.platform == "win32":
-    from svcq.host.windows_timers import SCHEDULER, Timers, Trouble, timers
+    from svcq.host.windows_timers import SCHEDULER, Timers, timers
 else:
-    from svcq.host.linux_service import Trouble
     from svcq.host.linux_timers import SCHEDULER, Timers
 
     def timers(home: Path, *, system: bool = False) -> Timers:

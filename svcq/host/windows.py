@@ -157,17 +157,23 @@ def _only_us(*, inherited: bool) -> PySECURITY_ATTRIBUTES:
 
     access = security.ACL()
     flags = security.CONTAINER_INHERIT_ACE | security.OBJECT_INHERIT_ACE if inherited else 0
-    for sid in (_my_sid(), _ADMINISTRATORS, _SYSTEM):
+    for sid in dict.fromkeys((my_sid(), _ADMINISTRATORS, _SYSTEM, *_shared)):
         account = security.ConvertStringSidToSid(sid)
         access.AddAccessAllowedAceEx(security.ACL_REVISION_DS, flags, _FULL_CONTROL, account)
     attributes = security.SECURITY_ATTRIBUTES()
     descriptor = attributes.SECURITY_DESCRIPTOR
     # Without this an elevated process would hand its files to Administrators.
-    descriptor.SetSecurityDescriptorOwner(security.ConvertStringSidToSid(_my_sid()), False)
+    descriptor.SetSecurityDescriptorOwner(security.ConvertStringSidToSid(my_sid()), False)
     descriptor.SetSecurityDescriptorDacl(True, access, False)
     protected = security.SE_DACL_PROTECTED
     descriptor.SetSecurityDescriptorControl(protected, protected)
     return attributes
+
+
+def check_administrators_alone(path: Path) -> None:
+    """Refuse what someone else than an administrator, or we ourselves, may write or replace."""
+    dangerous = _MAY_REPLACE if path.is_dir() else _MAY_WRITE
+    _check_access(path, _trusted() | {_TRUSTED_INSTALLER}, dangerous)
 
 
 def _check_way_to(path: Path) -> None:
@@ -178,7 +184,18 @@ def _check_way_to(path: Path) -> None:
 
 
 def _trusted() -> set[str]:
-    return {_my_sid(), _ADMINISTRATORS, _SYSTEM, _OWNER_RIGHTS}
+    return {my_sid(), _ADMINISTRATORS, _SYSTEM, _OWNER_RIGHTS, *_shared}
+
+
+_shared: set[str] = set()
+
+
+def share_with(sid: str | None) -> None:
+    """From here on, what is made is for that account too, and what it has made is trusted: the
+    machine's service and its administrators work on one home."""
+    _shared.clear()
+    if sid is not None:
+        _shared.add(sid)
 
 
 def _check_access(path: Path, trusted: set[str], dangerous: int) -> None:
@@ -221,7 +238,7 @@ def _accounts_allowed(access: PyACL, rights: int) -> Iterator[PySID]:
             yield account
 
 
-def _my_sid() -> str:
+def my_sid() -> str:
     import win32api
     import win32security as security
 

@@ -100,15 +100,14 @@ class Pen:
 
         kind = win32job.JobObjectExtendedLimitInformation
         said = win32job.QueryInformationJobObject(self._job, kind)
-        peak: int = said["PeakJobMemoryUsed"]
-        return peak or None
+        return int(said["PeakJobMemoryUsed"]) or None
 
     def cpu_ms(self) -> int:
         import win32job
 
         kind = win32job.JobObjectBasicAccountingInformation
         said = win32job.QueryInformationJobObject(self._job, kind)
-        return round((said["TotalUserTime"] + said["TotalKernelTime"]) / 10_000)
+        return int((said["TotalUserTime"] + said["TotalKernelTime"]) // 10_000)
 
     def tidy(self) -> None:
         """Nothing is used again."""

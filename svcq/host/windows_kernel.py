@@ -55,6 +55,10 @@ def winapi() -> Any:
     return import_module("_winapi")
 
 
+def registry() -> Any:
+    return import_module("winreg")
+
+
 @contextmanager
 def opened(pid: int, access: int) -> Iterator[int | None]:
     """A handle of a process; None when it is gone or not ours to have."""

@@ -34,7 +34,7 @@ def examine_service(home: Path, manager: Manager) -> Iterator[Finding]:
 def _manager(manager: Manager, stands: Standing) -> Finding:
     absence = manager.absence()
     if absence is None:
-        return Finding("manager", True, "systemd is there")
+        return Finding("manager", True, f"{manager.name} is there")
     return Finding("manager", not stands.installed, absence, "svcq up runs workers without it")
 
 

@@ -46,8 +46,9 @@ class Wine:
             "WINEDLLOVERRIDES": "mscoree=;mshtml=",  # it would offer to download them
             # Beside the sources they would be taken for those of this machine's own Python.
             "PYTHONPYCACHEPREFIX": f"Z:{folder}/compiled",
+            "PYTHONPATH": f"Z:{ROOT}",
         }
-        for name in ("SVCQ_HOME", "SVCQ_STORE", "SVCQ_SOCKET", "PYTHONPATH", "DISPLAY"):
+        for name in ("SVCQ_HOME", "SVCQ_STORE", "SVCQ_SOCKET"):
             self._env.pop(name, None)
 
     def run(
@@ -60,6 +61,18 @@ class Wine:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", timeout=timeout, check=False,
         )  # fmt: skip
+
+    def show(self, words: Sequence[str]) -> int:
+        """The same, for someone who watches."""
+        with subprocess.Popen(
+            ["wine", str(self.python), *words], cwd=ROOT, env=self._env, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            errors="replace",
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            for line in process.stdout:
+                print(line, end="", flush=True)
+        return process.returncode
 
     def call(self, *words: str) -> None:
         subprocess.run(
@@ -205,10 +218,4 @@ def pip(*words: str) -> None:
 
 
 if __name__ == "__main__":
-    one = prepared()
-    if len(sys.argv) == 1:
-        print(one.python)
-    else:
-        ran = one.run(sys.argv[1:])
-        print(ran.stdout, end="")
-        sys.exit(ran.returncode)
+    sys.exit(prepared().show(sys.argv[1:]))
