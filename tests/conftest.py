@@ -30,7 +30,11 @@ pytest_plugins = ["pytester"]
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if sys.platform == "win32":
+        others = [item for item in items if item.get_closest_marker("posix") is not None]
+        items[:] = [item for item in items if item not in others]
+        config.hook.pytest_deselected(items=others)
     items.sort(key=lambda item: item.get_closest_marker("early") is None)
 
 

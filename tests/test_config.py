@@ -82,6 +82,7 @@ class TestPlaces:
     def test_home_is_the_systems_data_directory_otherwise(self) -> None:
         assert config.home({}).name == "svcq"
 
+    @pytest.mark.posix
     def test_home_of_an_unknown_user_is_refused(self) -> None:
         with pytest.raises(ConfigError, match="SVCQ_HOME '~no_such_user/x'"):
             config.home({"SVCQ_HOME": "~no_such_user/x"})
@@ -89,6 +90,7 @@ class TestPlaces:
     def test_store_of_the_file_is_relative_to_the_home(self, tmp_path: Path) -> None:
         assert load(tmp_path, 'store = "data/jobs.db"').store == str(tmp_path / "data/jobs.db")
 
+    @pytest.mark.posix
     def test_store_of_the_environment_wins(self, tmp_path: Path) -> None:
         found = load(tmp_path, 'store = "data/jobs.db"', SVCQ_STORE="/elsewhere/jobs.db")
         assert found.store == "/elsewhere/jobs.db"
@@ -206,17 +208,20 @@ class TestFile:
     def test_may_begin_as_windows_editors_like(self, tmp_path: Path) -> None:
         assert load(tmp_path, b"\xef\xbb\xbfqueue = 'a'\r\n").queue == "a"
 
+    @pytest.mark.posix
     def test_that_is_a_directory_is_refused(self, tmp_path: Path) -> None:
         config.config_file(tmp_path).mkdir(mode=0o700)
         with pytest.raises(ConfigError, match=r"config.toml cannot be read \(Is a directory\)"):
             load(tmp_path)
 
+    @pytest.mark.posix
     def test_that_others_may_write_is_refused(self, tmp_path: Path) -> None:
         write(tmp_path, "queue = 'a'")
         config.config_file(tmp_path).chmod(0o660)
         with pytest.raises(NotPermitted, match=r"config.toml may be written by others"):
             load(tmp_path)
 
+    @pytest.mark.posix
     def test_that_may_not_be_read_is_refused(self) -> None:
         # Not tmp_path: only root could get there, and no mode keeps root from reading.
         with tempfile.TemporaryDirectory() as home:
@@ -226,6 +231,7 @@ class TestFile:
 
 
 class TestChange:
+    @pytest.mark.posix
     def test_makes_home_and_file(self, tmp_path: Path) -> None:
         home = tmp_path / "new" / "home"
         config.set_value(home, "jobs.max_attempts", "5")

@@ -51,6 +51,7 @@ def other(open_hand: Callable[[], Client]) -> Client:
     return open_hand()
 
 
+@pytest.mark.posix
 def test_a_claim_has_what_is_needed_to_run_it(hand: Client) -> None:
     task = hand.enqueue(greet, "Ada", loud=True)
     command = hand.command(["echo", "hi"], name="hello", cwd="/")
@@ -256,6 +257,7 @@ client.complete(mine, "parent")
 """
 
 
+@pytest.mark.posix
 def test_a_forked_process_is_a_worker_of_its_own(client: Client) -> None:
     ended = run_python(FORKED, client.config.store)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # How a process can end: with 32 bits, which some take for a signed number.
 EXIT_CODES = range(-(2**31), 2**32)
 
+LONGEST_FOLDER = 180
+"""Characters; with what is in a home, less than the 260 that a path can have."""
+
 _ADMINISTRATORS = "S-1-5-32-544"
 _SYSTEM = "S-1-5-18"
 # Owns the folders of Windows itself, such as C:\.
@@ -71,6 +74,11 @@ def private_directory(path: Path) -> None:
     What is missing, parents included, is made private from its first instant.
     """
     path = path.absolute()
+    if len(str(path)) > LONGEST_FOLDER:
+        raise InvalidInput(
+            f"{path} has {len(str(path))} characters, and what svcq makes in it would have more "
+            f"than Windows takes: choose a folder of at most {LONGEST_FOLDER}."
+        )
     missing = [directory for directory in (path, *path.parents) if not os.path.lexists(directory)]
     if missing:
         _check_way_to(missing[-1])

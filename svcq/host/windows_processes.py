@@ -182,6 +182,8 @@ def start_child(
     winapi = kernel.winapi()
     try:
         pen.take(process)
+        # Said once more: not every Windows minds it at the start of a process.
+        kernel.library("kernel32").SetPriorityClass(ctypes.c_void_p(process), _priority(nice))
         if cpus is not None:
             _limit_processors(process, cpus)
         jobs.mark(env.get(MARKER, ""), pen)

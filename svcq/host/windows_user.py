@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from svcq.errors import NotPermitted, Refused, SvcqError
-from svcq.host import windows, windows_tasks
+from svcq.host import windows, windows_start, windows_tasks
 from svcq.host.standing import Standing, Trouble
 from svcq.host.windows_kernel import registry
 from svcq.host.windows_peers import account_name, own_uid
@@ -63,10 +63,9 @@ class UserManager(Manager):
         return f"service of {windows.my_sid()}"
 
     def install(self, python: str, env: Mapping[str, str]) -> list[str]:
-        windows.private_directory(self.folder)
-        self._file.unlink(missing_ok=True)
-        with open(windows.create_private(self._file), "w", encoding="utf-8") as file:
-            json.dump({"python": python, "env": dict(env)}, file)
+        home = env.get("SVCQ_HOME", "")
+        log = os.path.join(home or self.folder, "logs", "service.out")
+        windows_start.write(self._file, ["service"], env, log, python=python)
         try:
             windows_tasks.create(self.task, self._text(python))
         except (Refused, NotPermitted) as error:
@@ -76,11 +75,10 @@ class UserManager(Manager):
                 f"So svcq starts with your session by a line in your registry instead ({_RUN}).",
             ]
         self._remove_run_line()
+        name = f"{windows_tasks.FOLDER}\\{self.task}"
         return [
-            (
-                f"Installed the task {windows_tasks.FOLDER}\\{self.task}: svcq starts when you log on, "
-                "and ends when you log off; what ran then goes on at the next log-on."
-            )
+            f"Installed the task {name}: svcq starts when you log on.",
+            "It ends when you log off; what ran then goes on at the next log-on.",
         ]
 
     def _text(self, python: str) -> str:
@@ -92,10 +90,8 @@ class UserManager(Manager):
         )
 
     def _words(self, python: str) -> tuple[str, list[str]]:
-        """Without a window, where there is such a Python beside the other."""
-        quiet = os.path.join(os.path.dirname(python), "pythonw.exe")
-        # -P: a file of the user's that has a module's name is not taken for that module.
-        return quiet if os.path.exists(quiet) else python, ["-P", "-m", "svcq", "service"]
+        command, *arguments = windows_start.command(python, self._file)
+        return command, arguments
 
     def is_installed(self) -> bool:
         return self._file.exists()
@@ -172,7 +168,6 @@ class UserManager(Manager):
             )
 
     def host(self, run: Callable[[], int]) -> int:
-        os.environ.update(self._env())
         with listening_to_windows(f"svcq of {account_name(own_uid())}"):
             return run()
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
 import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Mapping
 
 from tests.helpers import eventually
@@ -22,6 +19,10 @@ class Terminal:
     """A process in a pseudo-terminal."""
 
     def __init__(self, env: Environment, *words: str, columns: int = 80) -> None:
+        import fcntl
+        import pty
+        import termios
+
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.process = subprocess.Popen(

@@ -82,6 +82,7 @@ def test_pause_and_resume(svcq: Svcq, client: Client) -> None:
     assert [claim.queue for claim in client.fetch(n=2)] == ["a"]
 
 
+@pytest.mark.posix
 def test_a_directory_as_the_store_is_refused_at_once(
     svcq: Svcq, home: Path, tmp_path: Path
 ) -> None:

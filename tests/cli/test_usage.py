@@ -140,6 +140,7 @@ def test_a_store_that_is_none_is_four(svcq: Svcq, home, monkeypatch: pytest.Monk
     assert "is not a svcq store" in svcq.refuses("list", code=4)
 
 
+@pytest.mark.posix
 def test_a_store_of_others_is_five(svcq: Svcq, home) -> None:
     svcq.add()
     (home / "svcq.db").chmod(0o666)

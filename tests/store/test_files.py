@@ -61,6 +61,7 @@ def set_meta(file: Path, **facts: int) -> None:
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o777])
+@pytest.mark.posix
 def test_a_store_is_private_from_its_first_instant(config: Config, umask: int) -> None:
     before = os.umask(umask)
     try:
@@ -78,6 +79,7 @@ def test_nothing_but_the_store_is_left_behind(file: Path) -> None:
     assert [name.name for name in file.parent.iterdir()] == ["svcq.db"]
 
 
+@pytest.mark.posix
 def test_processes_that_make_a_store_at_once_make_one(config: Config) -> None:
     start, gate = os.pipe()
     children = []
@@ -101,6 +103,7 @@ def test_processes_that_make_a_store_at_once_make_one(config: Config) -> None:
     assert left - {"svcq.db-turn"} == {"svcq.db"}
 
 
+@pytest.mark.posix
 def test_what_was_told_survives_a_killed_program(config: Config) -> None:
     def add_and_die() -> None:
         store = open_store(config)
@@ -212,6 +215,7 @@ def test_an_older_store_is_refused_with_the_remedy(file: Path, config: Config) -
 
 
 @pytest.mark.parametrize("open_to", [0o620, 0o602, 0o666])
+@pytest.mark.posix
 def test_a_store_that_others_may_write_is_refused(file: Path, config: Config, open_to: int) -> None:
     file.chmod(open_to)
     with pytest.raises(NotPermitted, match=rf"mode {open_to:04o}.*chmod go-w"):
@@ -220,6 +224,7 @@ def test_a_store_that_others_may_write_is_refused(file: Path, config: Config, op
     assert jobs_in(config) == 3
 
 
+@pytest.mark.posix
 def test_a_store_in_a_directory_that_others_may_write_is_refused(
     file: Path, config: Config
 ) -> None:
@@ -230,6 +235,7 @@ def test_a_store_in_a_directory_that_others_may_write_is_refused(
     assert jobs_in(config) == 3
 
 
+@pytest.mark.posix
 def test_a_link_of_ours_to_a_store_of_ours_is_followed(
     file: Path, tmp_path: Path, config: Config
 ) -> None:
@@ -239,6 +245,7 @@ def test_a_link_of_ours_to_a_store_of_ours_is_followed(
     assert jobs_in(config) == 4
 
 
+@pytest.mark.posix
 def test_a_link_to_nothing_is_named(tmp_path: Path) -> None:
     link = tmp_path / "link.db"
     link.symlink_to(tmp_path / "gone.db")

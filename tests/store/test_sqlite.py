@@ -94,6 +94,7 @@ def test_threads_share_a_store(desk: Desk) -> None:
     assert desk.store.counts()["processing"] == 200
 
 
+@pytest.mark.posix
 def test_a_child_process_uses_the_store_after_a_fork(desk: Desk) -> None:
     desk.add()
     in_child(lambda: desk.add(name="from the child"))
@@ -102,6 +103,7 @@ def test_a_child_process_uses_the_store_after_a_fork(desk: Desk) -> None:
     assert desk.store.find_named("from the child") == 2
 
 
+@pytest.mark.posix
 def test_a_daemon_that_forked_away_from_its_parent_loses_nothing(desk: Desk) -> None:
     """Its parent closes, others come and go; what the child is told stays true."""
     desk.add()
@@ -127,6 +129,7 @@ def test_a_daemon_that_forked_away_from_its_parent_loses_nothing(desk: Desk) -> 
     assert desk.store.find_named("after the parent") == 2
 
 
+@pytest.mark.posix
 def test_a_fork_while_a_thread_writes_leaves_the_child_a_usable_store(desk: Desk) -> None:
     stop = threading.Event()
 
@@ -169,6 +172,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.posix
 def test_threads_that_fork_at_once_do_not_wait_for_each_other(store: Store) -> None:
     assert in_new_process(store, FORKING) == "0 wait"
 
@@ -322,6 +326,7 @@ def test_another_connection_writes_and_the_mark_changes(
     assert other.engine.write_mark() != mark
 
 
+@pytest.mark.posix
 def test_a_second_store_in_the_process_leaves_the_locks_of_the_first_alone(config: Config) -> None:
     """Or another process, closing as if it were the last, would take the log away under us."""
     count = "from svcq.config import load; from svcq.store import open_store; import pathlib, sys;"
