@@ -17,11 +17,16 @@ from svcq.errors import NotPermitted, Refused
 from svcq.host import windows
 
 SERVICE = "svcq"
+_COMMON_DATA = 0x23
 ACCOUNT = rf"NT SERVICE\{SERVICE}"
 
 
 def home() -> Path:
-    return Path(os.environ.get("PROGRAMDATA") or r"C:\ProgramData", "svcq")
+    """Where Windows says it is; a variable says what its user likes."""
+    from win32com.shell import shell  # type: ignore[import-untyped, unused-ignore]
+
+    found: Any = shell.SHGetFolderPath
+    return Path(found(0, _COMMON_DATA, None, 0), "svcq")
 
 
 def service_sid() -> str:

@@ -6,6 +6,7 @@ It is told first that we stop, and then we stop.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -27,6 +28,8 @@ def be_service(run: Callable[[], int]) -> int:
     import servicemanager
 
     code = [1]
+    if sys.stdout is None or sys.stderr is None:  # a service has none; its log is a file
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (as long as it lasts)
     servicemanager.Initialize(SERVICE, None)
     servicemanager.PrepareToHostSingle(_service_class(run, code))
     try:

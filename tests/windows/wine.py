@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SYSTEM_PYTHON = "/usr/bin/python3"
-RECIPE = "1"  # to be counted up when what is made changes
+RECIPE = "2"  # to be counted up when what is made changes
 CARRIER = "panda3d==1.10.16"
 TELL = (
     "import sys, sysconfig; print(*sys.version_info[:2], sysconfig.get_path('stdlib'), sep='\\n')"
@@ -47,9 +47,8 @@ class Wine:
             "WINEDLLOVERRIDES": "mscoree=;mshtml=",  # it would offer to download them
             # Beside the sources they would be taken for those of this machine's own Python.
             "PYTHONPYCACHEPREFIX": f"Z:{folder}/compiled",
-            "PYTHONPATH": f"Z:{ROOT}",
         }
-        for name in ("SVCQ_HOME", "SVCQ_STORE", "SVCQ_SOCKET"):
+        for name in ("SVCQ_HOME", "SVCQ_STORE", "SVCQ_SOCKET", "PYTHONPATH"):
             self._env.pop(name, None)
 
     def run(
@@ -84,8 +83,7 @@ class Wine:
 
 def prepared() -> Wine:
     """The one for these sources; made when there is none yet, by one process for all."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "svcq-windows")
-    folder = base / _stamp()
+    folder = ROOT / "build" / "windows" / _stamp()
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder / "lock"):
         if not (folder / "made").exists():
@@ -126,6 +124,8 @@ def _make(folder: Path) -> None:
     _copy_library(python / "Lib")
     _compile(parts, python)
     _install(python / "Lib" / "site-packages")
+    # A service has no variables of ours, and is to find these sources all the same.
+    (python / "Lib" / "site-packages" / "svcq.pth").write_text(f"Z:{ROOT}\n")
     for file in (python / "Lib/site-packages/pywin32_system32").glob("*.dll"):
         shutil.copy(file, python)
     shutil.copy(python / "Lib/site-packages/win32/pythonservice.exe", python)
