@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from svcq.errors import SvcqError, WaitTimeout
+from svcq.host.console import prepare
 from svcq.version import __version__
 
 TYPE_CHECKING = False
@@ -115,6 +116,7 @@ def _run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         # A locale that lacks a character must not cost the line it stands in.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        prepare(stream)
     words = _as_text(arguments)
     system = words[:1] == ["--system"]
     name, *rest = words[system:] or ["--help"]

@@ -41,6 +41,10 @@ def _install_parser(parser: Parser) -> None:
         "--no-linger", action="store_true",
         help="let it end when you log out, instead of going on and starting with the machine",
     )  # fmt: skip
+    parser.add_argument(
+        "--account", metavar="NAME",
+        help="with --system, on Windows: run as this account; its password is asked for",
+    )  # fmt: skip
     parser.add_argument("--no-start", action="store_true", help="do not start it yet")
     parser.add_argument(
         "--no-tray", action="store_true", help="do not let the tray start with your session"
@@ -57,6 +61,8 @@ def _install(options: Namespace) -> None:
             "session to end with, so give one."
         )
     manager = service.manager(system=options.system, linger=not options.no_linger)
+    if options.account is not None:
+        manager.use_account(options.account)
     names = _OF_THE_MACHINE if options.system else _OF_A_USER
     env = {name: os.environ[name] for name in names if name in os.environ}
     if not options.system:

@@ -81,7 +81,11 @@ def terminal_width(stream: TextIO) -> int | None:
 
 
 def coloured(stream: TextIO) -> bool:
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty():
+        return False
+    from svcq.host.console import shows_colours
+
+    return shows_colours(stream)
 
 
 def paint(word: str, text: str | None = None) -> str:

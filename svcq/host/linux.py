@@ -88,6 +88,10 @@ def check_private(path: str | os.PathLike[str]) -> None:
     _check_way_to(path)
 
 
+def others_may_read(path: Path) -> bool:
+    return bool(path.stat().st_mode & 0o077)
+
+
 def create_private(path: Path) -> int:
     """Create a file that did not exist, mode 0600, and return its descriptor, open for both.
 

@@ -18,6 +18,15 @@ NOBODY = 65534
 """Whom the system does not know: users of other namespaces, and of network file systems."""
 
 
+KNOWS_PEERS = True
+"""Whether a local socket tells who is at its other end."""
+
+
+def claim_port(one: socket.socket) -> None:
+    """Let a port be had again at once, after whoever had it."""
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+
 def own_uid() -> int:
     return os.geteuid()
 

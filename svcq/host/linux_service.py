@@ -66,6 +66,13 @@ class Manager(ABC):
     def _wanted(self, python: str) -> list[Unit]:
         """The units that `install` would write, whatever session it is called from."""
 
+    def use_account(self, name: str) -> None:
+        """Have the service run as another account than its own."""
+        raise Refused(
+            f"The service cannot run as {name} here: --account is for the machine's service of "
+            "Windows. Drop it; that account can run svcq install for a service of its own."
+        )
+
     def start(self) -> None:
         self.need_right("start")
         self._systemctl("start", units.SERVICE)

@@ -4,8 +4,10 @@ import sys
 
 if sys.platform == "win32":
     from svcq.host.windows_peers import (
+        KNOWS_PEERS,
         NOBODY,
         account_name,
+        claim_port,
         connect_local,
         listen_local,
         listener_uid,
@@ -16,8 +18,10 @@ if sys.platform == "win32":
     )
 else:
     from svcq.host.linux_peers import (
+        KNOWS_PEERS,
         NOBODY,
         account_name,
+        claim_port,
         connect_local,
         listen_local,
         listener_uid,
@@ -28,8 +32,10 @@ else:
     )
 
 __all__ = [
+    "KNOWS_PEERS",
     "NOBODY",
     "account_name",
+    "claim_port",
     "connect_local",
     "listen_local",
     "listener_uid",

@@ -33,12 +33,13 @@ _TRUSTED_INSTALLER = "S-1-5-80-956008885-3418522649-1831038044-1853292631-227147
 _OWNER_RIGHTS = "S-1-3-4"
 
 _FULL_CONTROL = 0x1F01FF
-_GENERIC_ALL, _GENERIC_WRITE = 0x10000000, 0x40000000
+_GENERIC_ALL, _GENERIC_WRITE, _GENERIC_READ = 0x10000000, 0x40000000, 0x80000000
 _DELETE, _WRITE_DAC, _WRITE_OWNER, _DELETE_CHILD = 0x10000, 0x40000, 0x80000, 0x40
 _WRITE_DATA, _APPEND_DATA, _WRITE_EA, _WRITE_ATTRIBUTES = 0x2, 0x4, 0x10, 0x100
 # Rights to put something else in the place of a file, given on a folder that leads to it.
 # The right to add files beside it is harmless, and every user has it on C:\.
 _MAY_REPLACE = _GENERIC_ALL | _DELETE | _WRITE_DAC | _WRITE_OWNER | _DELETE_CHILD
+_MAY_READ = 0x1 | _GENERIC_ALL | _GENERIC_READ
 _MAY_WRITE = (
     _MAY_REPLACE | _GENERIC_WRITE | _WRITE_DATA | _APPEND_DATA | _WRITE_EA | _WRITE_ATTRIBUTES
 )
@@ -96,6 +97,18 @@ def check_private(path: str | os.PathLike[str]) -> None:
         raise InvalidInput(f"{path} does not exist: name one that does.")
     _check_access(path, _trusted(), _MAY_WRITE)
     _check_way_to(path)
+
+
+def others_may_read(path: Path) -> bool:
+    import win32security as security
+
+    access = security.GetNamedSecurityInfo(
+        str(path), security.SE_FILE_OBJECT, security.DACL_SECURITY_INFORMATION
+    ).GetSecurityDescriptorDacl()
+    if access is None:
+        return True
+    allowed = {_text(account) for account in _accounts_allowed(access, _MAY_READ)}
+    return bool(allowed - _trusted())
 
 
 def create_private(path: Path) -> int:

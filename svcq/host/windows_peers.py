@@ -27,6 +27,14 @@ _LISTENERS = 3  # TCP_TABLE_OWNER_PID_LISTENER
 _FAMILIES = {2: (24, 8, 20), 23: (56, 20, 52)}  # family: size of a row, where port and pid are
 
 
+def claim_port(one: socket.socket) -> None:
+    """Let nobody else have the port beside us: what other systems call reuse would allow that."""
+    import socket
+
+    exclusive = socket.SO_EXCLUSIVEADDRUSE  # type: ignore[attr-defined, unused-ignore]
+    one.setsockopt(socket.SOL_SOCKET, exclusive, 1)
+
+
 def own_uid() -> int:
     import win32api
     import win32security as security

@@ -90,6 +90,12 @@ class Manager(ABC):
     def home(self) -> Path | None:
         """The home of the service that is installed."""
 
+    def use_account(self, name: str) -> None:
+        """Have the service run as another account than its own."""
+        raise Refused(
+            f"A service of your own cannot run as {name}: add --system, or drop --account."
+        )
+
     def restart(self) -> None:
         self.need_right("start anew")
         if self.standing().running:

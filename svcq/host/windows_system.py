@@ -53,6 +53,14 @@ class SystemManager(Manager):
         self.account: str | None = None
         """Another one than its own, by the name it logs on with."""
 
+    def use_account(self, name: str) -> None:
+        if name.rpartition("\\")[2].lower() in ("localsystem", "system"):
+            raise Refused(
+                f"{name} may do anything to this machine, and so could every job: name an account "
+                "that may do what the jobs need, or leave --account away."
+            )
+        self.account = name
+
     def home(self) -> Path | None:
         return account.home()
 

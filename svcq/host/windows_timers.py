@@ -23,7 +23,7 @@ from svcq.host.wanted import Timer
 from svcq.host.windows_processes import spawn_detached
 from svcq.host.windows_triggers import triggers
 
-SCHEDULER = "Task Scheduler"
+SCHEDULER = "task-scheduler"
 """Who fires such a schedule, as its row says it."""
 
 _ABOUT = "Fires the schedule {schedule} of svcq. Made by `svcq schedule handoff`."

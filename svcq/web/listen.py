@@ -56,7 +56,8 @@ def listen(config: Config) -> Iterator[Listening]:
         ]
         port = sockets[0].getsockname()[1]
         name = before.get("name") or f"svcq-{secrets.token_hex(8)}.localhost"
-        sockets.append(_local(opened, home / OWN_SOCKET, 0o600))
+        if peers.KNOWS_PEERS:
+            sockets.append(_local(opened, home / OWN_SOCKET, 0o600))
         troubles = []
         try:
             sockets += _public(opened, config)
@@ -137,7 +138,7 @@ def _network(port: int) -> list[socket.socket]:
 def _bind(family: int, address: str, port: int) -> socket.socket:
     one = socket.socket(family, socket.SOCK_STREAM)
     try:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        peers.claim_port(one)
         if family == socket.AF_INET6:
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         one.bind((address, port))
@@ -151,7 +152,7 @@ def _bind(family: int, address: str, port: int) -> socket.socket:
 
 def listen_on(one: Any) -> None:
     """Let many wait in line: asyncio has shortened it to what it takes at a time."""
-    with socket.socket(fileno=os.dup(one.fileno())) as same:
+    with one.dup() as same:
         same.listen(_BACKLOG)
 
 

@@ -36,7 +36,7 @@ def rotate(home: Path, names: Iterable[str] = tuple(FILES)) -> list[Path]:
 
 def read_token(file: Path) -> str:
     host.check_private(file)
-    if file.stat().st_mode & 0o077:
+    if host.others_may_read(file):
         raise NotPermitted(f"{file} can be read by others: svcq token rotate makes a new one.")
     return file.read_text().strip()
 

@@ -38,7 +38,9 @@ GROUPS = {
     ]),
     "host": (25, [f"{INSIDE}/test_files.py", f"{INSIDE}/test_words.py"]),
     "worker": (20, [f"{INSIDE}/test_worker.py"]),
-    "service": (5, [f"{INSIDE}/test_service.py"]),
+    "tasks and API": (5, [f"{INSIDE}/test_tasks.py"]),
+    "service": (9, [f"{INSIDE}/test_service.py"]),
+    "hand-off": (6, [f"{INSIDE}/test_handoff.py"]),
 }  # fmt: skip
 
 

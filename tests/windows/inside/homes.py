@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from svcq.host import processes
@@ -29,6 +32,19 @@ class WindowsHome(Home):
                 processes.signal_tree([seen], processes.KILL)
                 eventually(lambda pid=worker.pid: processes.look_at(pid) is None, PATIENCE)
         self.client.close()
+
+
+def call(words: Sequence[str], **env: str) -> subprocess.CompletedProcess[str]:
+    """`svcq ...` until it ends. What it says goes into a file: the first program that needs a
+    desktop has Wine start one, which would keep a pipe open."""
+    with tempfile.TemporaryFile() as said:
+        ran = subprocess.run(
+            [PYTHON, "-m", "svcq", *words], env={**os.environ, **env}, check=False,
+            stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=180,
+        )  # fmt: skip
+        said.seek(0)
+        text = said.read().decode().replace("\r\n", "\n")
+    return subprocess.CompletedProcess(words, ran.returncode, text)
 
 
 def note_pid(file: Path) -> str:

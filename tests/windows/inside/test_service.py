@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import winreg
@@ -18,13 +17,11 @@ from svcq.host.windows_account import SERVICE, home, service_sid
 from svcq.host.windows_user import UserManager
 from tests.helpers import eventually
 from tests.lifecycle.homes import PATIENCE
+from tests.windows.inside.homes import call
 
 
 def svcq(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "svcq", *words], env={**os.environ, **env}, check=False, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
-    )  # fmt: skip
+    return call(words, **env)
 
 
 def well(*words: str, **env: str) -> str:
@@ -38,6 +35,8 @@ def well(*words: str, **env: str) -> str:
 
 @pytest.fixture(scope="module")
 def installed() -> Iterator[str]:
+    if windows_system.SystemManager().is_installed():  # by a run that was cut off
+        svcq("uninstall", "--system", "--purge", "--yes")
     try:
         yield well("install", "--system")
     finally:
