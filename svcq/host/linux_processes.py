@@ -19,7 +19,8 @@ from svcq.host.linux_trees import branding, has_brand, process_born
 
 if TYPE_CHECKING:
     import asyncio
-    import socket
+
+    from svcq.host.linux_lines import Line
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CHILD_SIGNALS = (signal.SIGCHLD,)
@@ -204,8 +205,9 @@ def start_child(
     cwd: str | None,
     env: Mapping[str, str],
     output: int,
+    stdin: int | None = None,
     terminal: bool = False,
-    inherit: Sequence[int | socket.socket] = (),
+    inherit: Sequence[int] = (),
     nice: int | None = None,
     cpus: int | None = None,
     brand: int | None = None,
@@ -218,7 +220,7 @@ def start_child(
             executable=program,
             cwd=cwd,
             env=env,
-            stdin=output if terminal else _nothing(),
+            stdin=output if terminal else _nothing() if stdin is None else stdin,
             stdout=output,
             stderr=output,
             # To look for files to close takes the child longer than most of the rest, and us as
@@ -235,9 +237,7 @@ def start_child(
         return start()
 
     _close_what_we_were_given()
-    with nullcontext() if brand is None else branding(brand), _inherited(
-        [one if isinstance(one, int) else one.fileno() for one in inherit]
-    ):
+    with nullcontext() if brand is None else branding(brand), _inherited(inherit):
         if nice is not None or cpus is not None:
             process = _start_limited(find_and_start, nice, cpus)
         else:
@@ -330,13 +330,11 @@ def start_apart(
     return subprocess.Popen(argv, env=env, start_new_session=True, **streams)
 
 
-def start_with_line(
-    argv: Sequence[str], cwd: str | None, line: socket.socket
-) -> subprocess.Popen[bytes]:
-    """Start a child that says nothing but over this socket."""
+def start_with_line(argv: Sequence[str], cwd: str | None, line: Line) -> subprocess.Popen[bytes]:
+    """Start a child that says nothing but over the line it inherits."""
     return start_apart(
         argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, pass_fds=[line.fileno()],
+        stderr=subprocess.DEVNULL, pass_fds=line.inherit,
     )  # fmt: skip
 
 

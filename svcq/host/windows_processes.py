@@ -22,7 +22,8 @@ from svcq.host.windows_words import program_of
 
 if TYPE_CHECKING:
     import asyncio
-    import socket
+
+    from svcq.host.windows_lines import Line
 
 _DETACHED, _NEW_GROUP, _SUSPENDED = 0x8, 0x200, 0x4
 _NO_WINDOW, _BREAK_AWAY = 0x08000000, 0x01000000
@@ -158,8 +159,9 @@ def start_child(
     cwd: str | None,
     env: Mapping[str, str],
     output: int,
+    stdin: int | None = None,
     terminal: bool = False,  # noqa: ARG001 (there is none here)
-    inherit: Sequence[int | socket.socket] = (),
+    inherit: Sequence[int] = (),
     nice: int | None = None,
     cpus: int | None = None,
     brand: int | None = None,  # noqa: ARG001 (a pen needs none)
@@ -171,13 +173,9 @@ def start_child(
     env = complete(env)
     program = program_of(argv, env, cwd)
     pen = jobs.next_pen()
-    given = [one if isinstance(one, int) else one.fileno() for one in inherit]
-    inherited = [
-        handles.handle_of(number) if isinstance(one, int) else number
-        for one, number in zip(inherit, given, strict=True)
-    ]
+    inherited = [handles.handle_of(one) for one in inherit]
     flags = _NO_WINDOW | _NEW_GROUP | _SUSPENDED | _priority(nice)
-    with _streams(output) as streams:
+    with _streams(output, stdin) as streams:
         process, thread, pid = _create(program, flags, env, cwd, streams, inherited, argv[0])
     winapi = kernel.winapi()
     try:
@@ -203,12 +201,14 @@ def start_child(
 class _streams:  # noqa: N801 (used as a function is)
     """Nothing to read, and where to write, as handles that can be inherited."""
 
-    def __init__(self, output: int) -> None:
+    def __init__(self, output: int, stdin: int | None = None) -> None:
         self._output = output
+        self._stdin = stdin
 
     def __enter__(self) -> tuple[int, int]:
         self._null = os.open(os.devnull, os.O_RDONLY)
-        self._both = [_inheritable(handles.handle_of(one)) for one in (self._null, self._output)]
+        read = self._null if self._stdin is None else self._stdin
+        self._both = [_inheritable(handles.handle_of(one)) for one in (read, self._output)]
         return self._both[0], self._both[1]
 
     def __exit__(self, *_: object) -> None:
@@ -457,17 +457,11 @@ def ask_process_to_end(pid: int) -> bool:
     return True
 
 
-def start_with_line(
-    argv: Sequence[str], cwd: str | None, line: socket.socket
-) -> subprocess.Popen[bytes]:
-    """Start a child that says nothing but over this socket."""
-    line.set_inheritable(True)
-    made: Any = subprocess.STARTUPINFO  # type: ignore[attr-defined, unused-ignore]
+def start_with_line(argv: Sequence[str], cwd: str | None, line: Line) -> subprocess.Popen[bytes]:
+    """Start a child that says nothing but over the line it inherits."""
     return start_apart(
-        argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, close_fds=True,
-        startupinfo=made(lpAttributeList={"handle_list": [line.fileno()]}),
-    )  # fmt: skip
+        argv, cwd=cwd, stdin=line.stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def kill_with_its_own(child: subprocess.Popen[bytes]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from svcq.config import Project
 from svcq.errors import InvalidInput
 from svcq.host import processes
+from svcq.host.lines import Line
 from svcq.worker.runners import PROTOCOL, RUNNER
 
 PATIENCE = 30.0  # seconds
@@ -20,17 +21,22 @@ PATIENCE = 30.0  # seconds
 
 def tasks_of(project: Project, patience: float = PATIENCE) -> list[str]:
     """The tasks that its modules declare; refused when they cannot be imported."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
+    line = Line()
+    try:
         runner = processes.start_with_line(
-            [project.python, str(RUNNER), str(theirs.fileno()), str(os.getpid())],
-            project.path[0] if project.path else None, theirs,
+            [project.python, str(RUNNER), line.word, str(os.getpid())],
+            project.path[0] if project.path else None, line,
         )  # fmt: skip
-        theirs.close()
-        try:
+    except BaseException:
+        line.close()
+        raise
+    try:
+        with line.taken(lambda: runner.poll() is None) as ours:
             said = _ask(ours, project, patience)
-        finally:
-            code = processes.kill_with_its_own(runner)
+    except ConnectionError:
+        said = {}
+    finally:
+        code = processes.kill_with_its_own(runner)
     if "ready" in said:
         return sorted(said["ready"]["tasks"])
     raise _refusal(project, said.get("failed") or _how_it_ended(code))

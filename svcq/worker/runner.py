@@ -91,8 +91,8 @@ class Call(NamedTuple):
 class Line:
     """The socket to the worker: batches out, batches in."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.socket = socket.socket(fileno=descriptor)
+    def __init__(self, word: str) -> None:
+        self.socket = open_line(word)
         self._lock = threading.Lock()
         self._done: list[list[Any]] = []
         self._flushed = time.monotonic()
@@ -118,6 +118,16 @@ class Line:
             done, self._done = self._done, []
             self.send({"done": done})
             self._flushed = time.monotonic()
+
+
+def open_line(word: str) -> socket.socket:
+    """A socket that we inherit; or one that we open, as standard input says where and how."""
+    if word != "-":
+        return socket.socket(fileno=int(word))
+    port, secret = sys.stdin.buffer.read().split()
+    line = socket.create_connection(("127.0.0.1", int(port)))
+    line.sendall(secret)
+    return line
 
 
 class RunningJob:
@@ -732,7 +742,7 @@ def bind_to_worker(worker: int) -> None:
 
 def main() -> None:
     bind_to_worker(int(sys.argv[2]))
-    line = Line(int(sys.argv[1]))
+    line = Line(sys.argv[1])
     messages = line.read()
     hello = next(messages)["hello"]
     # The folder of this file must not shadow modules of the project.

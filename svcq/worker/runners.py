@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 from svcq.config import Project
 from svcq.host import processes
 from svcq.host.files import open_log
+from svcq.host.lines import Line
 from svcq.worker.nursery import NOWHERE, OUT_OF_MEMORY, Nursery
 from svcq.worker.trees import Tree
 
@@ -68,8 +68,8 @@ class Runner(asyncio.Protocol):
     ) -> None:
         await self._nursery.free()
         output = open_log(log)
-        ours, theirs = socket.socketpair()
-        inherit: list[int | socket.socket] = [theirs]
+        line = Line()
+        inherit = [*line.inherit]
         if worker_lock is not None:
             # Whoever has it open is one of ours: so are found those that a task forks.
             inherit.append(worker_lock)
@@ -78,21 +78,21 @@ class Runner(asyncio.Protocol):
         dies_with = 0 if in_thread else os.getpid()
         try:
             self.child = processes.start_child(
-                [self.project.python, str(RUNNER), str(theirs.fileno()), str(dies_with)],
+                [self.project.python, str(RUNNER), line.word, str(dies_with)],
                 cwd=self.project.path[0] if self.project.path else None,
                 env={**env, processes.MARKER: self._marker},
                 output=output,
                 inherit=inherit,
+                stdin=line.stdin,
                 nice=self.limits.nice,
                 cpus=self.limits.cpus,
                 brand=self._brand,
             )
         except BaseException:
-            ours.close()
+            line.close()
             raise
         finally:
             os.close(output)
-            theirs.close()
         self._place = self._nursery.born()
         if self.limits.nice is None:
             self.child.step_back()
@@ -100,8 +100,7 @@ class Runner(asyncio.Protocol):
         if self.limits.memory is not None:
             pen = await self._place.settled()
             self.kernel_limits = pen is not None and pen.limit_memory(self.limits.memory)
-        loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
+        await self._open(line)
         self.send(
             {
                 "hello": {
@@ -113,6 +112,18 @@ class Runner(asyncio.Protocol):
                 }
             }
         )
+
+    async def _open(self, line: Line) -> None:
+        """Have its end of the line, or see it end without one, which `ended` tells."""
+        assert self.child is not None
+        child = self.child
+        try:
+            ours = await asyncio.to_thread(line.taken, lambda: not child.ended.done())
+        except ConnectionError:
+            self._cut.set()
+            return
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
 
     def send(self, message: Mapping[str, Any]) -> None:
         if self._transport is not None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
 
@@ -71,10 +73,10 @@ def test_the_api_answers_who_has_its_token(tmp_path_factory: pytest.TempPathFact
         home.close()
 
 
-def ask(place: object, path: str, token: str | None) -> tuple[int, str]:
-    port = json.loads(open(str(place)).read())["port"]  # noqa: SIM115
-    http = HTTPConnection("127.0.0.1", port, timeout=30)
+def ask(place: Path, path: str, token: str | None) -> tuple[int, str]:
+    port = json.loads(place.read_text())["port"]
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    http.request("GET", path, headers={**headers, "Host": f"127.0.0.1:{port}"})
-    answer = http.getresponse()
-    return answer.status, answer.read().decode()
+    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as http:
+        http.request("GET", path, headers={**headers, "Host": f"127.0.0.1:{port}"})
+        answer = http.getresponse()
+        return answer.status, answer.read().decode()
