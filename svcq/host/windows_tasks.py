@@ -135,14 +135,33 @@ def missing(wanted: str, found: str) -> list[str]:
         there = list(_parts(_root(found)))
     except ET.ParseError:
         return ["Task"]
+    known = {path for path, _ in there}
     lost = []
-    for part in _parts(_root(wanted)):
-        if part in there:
-            there.remove(part)
-        elif part[0] != "Task/RegistrationInfo/Description":
-            lost.append(part[0].rpartition("/")[2])
+    for path, value in _parts(_root(wanted)):
+        name = path.rpartition("/")[2]
+        if (path, value) in there:
+            there.remove((path, value))
+        elif path != "Task/RegistrationInfo/Description" and (
+            path in known or _DEFAULTS.get(name) != value
+        ):
+            lost.append(name)
     more = [path for path, _ in there if "/Triggers/" in path or "/Exec/Command" in path]
     return lost + [path.rpartition("/")[2] for path in more if not path.endswith("/Enabled")]
+
+
+# What the schema says of a part that is not there.
+_DEFAULTS = {
+    "Enabled": "true",
+    "RunLevel": "LeastPrivilege",
+    "MultipleInstancesPolicy": "IgnoreNew",
+    "DisallowStartIfOnBatteries": "true",
+    "StopIfGoingOnBatteries": "true",
+    "AllowHardTerminate": "true",
+    "StartWhenAvailable": "false",
+    "WakeToRun": "false",
+    "RunOnlyIfIdle": "false",
+    "StopAtDurationEnd": "false",
+}
 
 
 def text_of(task_text: str, path: str) -> str | None:

@@ -137,7 +137,7 @@ class Timers:
         return self._folder / f"{self._name(schedule)}.json"
 
     def _name(self, schedule: str) -> str:
-        """Others may have a schedule of that name, and a name may hold anything."""
+        """Others may have a schedule of that name, and a name may hold what a file's may not."""
         mark = sha256(f"{self._home}\0{schedule}".encode()).hexdigest()[:12]
         plain = "".join(one if one.isalnum() or one in "-_" else "-" for one in schedule)[:60]
         return f"schedule {plain} {mark}"

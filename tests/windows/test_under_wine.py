@@ -36,7 +36,7 @@ GROUPS = {
         "tests/cli/test_log.py", "tests/cli/test_steer.py", "tests/cli/test_queues.py",
         "tests/cli/test_why.py", "tests/cli/test_usage.py",
     ]),
-    "host": (25, [f"{INSIDE}/test_files.py", f"{INSIDE}/test_words.py"]),
+    "host": (30, [f"{INSIDE}/test_files.py", f"{INSIDE}/test_words.py"]),
     "worker": (20, [f"{INSIDE}/test_worker.py"]),
     "tasks and API": (5, [f"{INSIDE}/test_tasks.py"]),
     "service": (9, [f"{INSIDE}/test_service.py"]),

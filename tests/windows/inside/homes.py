@@ -14,6 +14,8 @@ from tests.helpers import eventually
 from tests.lifecycle.homes import PATIENCE, Home
 
 PYTHON = sys.executable
+LOST_BY_WINE = {"LogonType", "Command", "Arguments", "StartBoundary", "Interval", "DaysInterval"}
+"""Parts of a task that Wine takes, and does not keep."""
 
 
 class WindowsHome(Home):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 
 import svcq
 
@@ -17,6 +18,11 @@ def add(a: int, b: int) -> int:
 async def add_later(a: int, b: int) -> int:
     await asyncio.sleep(0.01)
     return a + b
+
+
+@svcq.task
+def rest(seconds: float) -> None:
+    time.sleep(seconds)
 
 
 @svcq.task

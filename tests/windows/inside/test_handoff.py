@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from svcq.host import windows_tasks
+from svcq.host import windows_start, windows_tasks
 from svcq.host.timers import timers
 from tests.helpers import eventually
 from tests.lifecycle.homes import PATIENCE
@@ -63,14 +64,11 @@ def test_what_it_starts_fires_the_schedule(here: Here, tmp_path: Path) -> None:
     done = tmp_path / "done"
     here.well("schedule", "add", "nightly", "--every", "1m", "--", "cmd", "/c", f"echo x> {done}")
     here.well("schedule", "handoff", "nightly")
-    arguments = windows_tasks.text_of(the_task(here), "Actions/Exec/Arguments")
-    command = windows_tasks.text_of(the_task(here), "Actions/Exec/Command")
-    assert arguments is not None
-    assert command is not None
+    words = windows_start.command(sys.executable, timers(here.home)._file("nightly"))
 
     def fired() -> bool:
         subprocess.run(
-            f'"{command}" {arguments}', env=os.environ, check=False, timeout=150,
+            words, env=os.environ, check=False, timeout=150,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         return done.exists()
@@ -82,14 +80,17 @@ def test_what_it_starts_fires_the_schedule(here: Here, tmp_path: Path) -> None:
 
 def test_a_task_that_was_changed_or_removed_is_noticed(here: Here) -> None:
     here.well("schedule", "add", "nightly", "--every", "1h", "--", "cmd")
-    here.well("schedule", "handoff", "nightly")
+    here.well("schedule", "handoff", "nightly", "--wake")
     name = timers(here.home)._name("nightly")
-    windows_tasks.create(name, the_task(here).replace("PT1H", "PT2H"))
-    assert "was changed (Interval" in here.svcq("doctor").stdout
+    text = the_task(here)
+    assert "WakeToRun" not in here.svcq("doctor").stdout
+    windows_tasks.create(name, text.replace("<WakeToRun>true", "<WakeToRun>false"))
+    assert "its task was changed (" in (said := here.svcq("doctor").stdout)
+    assert "WakeToRun" in said
     windows_tasks.delete(name)
     assert "its task was removed" in here.svcq("doctor").stdout
-    here.well("schedule", "handoff", "nightly")
-    assert "was changed" not in here.svcq("doctor").stdout
+    here.well("schedule", "handoff", "nightly", "--wake")
+    assert "WakeToRun" not in here.svcq("doctor").stdout
 
 
 @pytest.mark.parametrize(
@@ -115,8 +116,8 @@ def zone() -> str:
     return str(get_localzone())
 
 
-def test_names_hold_anything(here: Here) -> None:
-    here.well("schedule", "add", "night & day", "--every", "1h", "--", "cmd")
-    here.well("schedule", "handoff", "night & day")
-    assert timers(here.home).there() == ["night & day"]
+def test_a_name_may_hold_what_the_name_of_a_task_may_not(here: Here) -> None:
+    here.well("schedule", "add", "night:day", "--every", "1h", "--", "cmd")
+    here.well("schedule", "handoff", "night:day")
+    assert timers(here.home).there() == ["night:day"]
     eventually(lambda: "task-scheduler" in here.well("schedule", "list"), PATIENCE)
