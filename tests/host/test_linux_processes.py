@@ -158,7 +158,7 @@ def test_ringing_never_fails(tmp_path: Path) -> None:
 
 def test_the_bell_of_a_dead_worker_is_removed(tmp_path: Path) -> None:
     bell = Bell(tmp_path, "1")
-    os.close(bell.fileno())
+    os.close(bell._descriptor)
     ring(tmp_path)
     assert os.listdir(tmp_path) == []
 

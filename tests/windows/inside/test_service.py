@@ -167,9 +167,8 @@ def test_a_task_that_someone_has_changed_is_noticed(own: dict[str, str]) -> None
     manager = UserManager()
     text = windows_tasks.read(manager.task)
     assert text is not None
-    windows_tasks.create(
-        manager.task, text.replace("<StartWhenAvailable>true", "<StartWhenAvailable>false")
-    )
+    before, after = (f"<StartWhenAvailable>{word}" for word in ("true", "false"))
+    windows_tasks.create(manager.task, text.replace(before, after))
     changed = windows_tasks.missing(manager._text(sys.executable), _kept(manager))
     assert set(changed) - LOST_BY_WINE == {"StartWhenAvailable"}
     assert "StartWhenAvailable" in next(manager.troubles(sys.executable)).says
