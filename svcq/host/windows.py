@@ -10,7 +10,7 @@ Imports pywin32 inside its functions, so that the file can be read by every syst
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,13 +178,15 @@ def _only_us(*, inherited: bool) -> PySECURITY_ATTRIBUTES:
 
     access = security.ACL()
     flags = security.CONTAINER_INHERIT_ACE | security.OBJECT_INHERIT_ACE if inherited else 0
-    for sid in dict.fromkeys((my_sid(), _ADMINISTRATORS, _SYSTEM, *_shared)):
+    owner = _owner()
+    ours = _shared or {owner}
+    for sid in (*ours, *({_ADMINISTRATORS, _SYSTEM} - ours)):
         account = security.ConvertStringSidToSid(sid)
         access.AddAccessAllowedAceEx(security.ACL_REVISION_DS, flags, _FULL_CONTROL, account)
     attributes = security.SECURITY_ATTRIBUTES()
     descriptor = attributes.SECURITY_DESCRIPTOR
     # Without this an elevated process would hand its files to Administrators.
-    descriptor.SetSecurityDescriptorOwner(security.ConvertStringSidToSid(my_sid()), False)
+    descriptor.SetSecurityDescriptorOwner(security.ConvertStringSidToSid(owner), False)
     descriptor.SetSecurityDescriptorDacl(True, access, False)
     protected = security.SE_DACL_PROTECTED
     descriptor.SetSecurityDescriptorControl(protected, protected)
@@ -211,12 +213,18 @@ def _trusted() -> set[str]:
 _shared: set[str] = set()
 
 
-def share_with(sid: str | None) -> None:
-    """From here on, what is made is for that account too, and what it has made is trusted: the
-    machine's service and its administrators work on one home."""
+def share_with(sids: Collection[str]) -> None:
+    """From here on, what is made is for these accounts, and what they have made is trusted: the
+    machine's service and its administrators work on one home. Of no accounts: for us alone."""
     _shared.clear()
-    if sid is not None:
-        _shared.add(sid)
+    _shared.update(sids)
+
+
+def _owner() -> str:
+    """Of what we make. To the service, one administrator is as much a stranger as anyone: what an
+    administrator makes for it belongs to all of them."""
+    us = my_sid()
+    return us if not _shared or us in _shared else _ADMINISTRATORS
 
 
 def _check_access(path: Path, trusted: set[str], dangerous: int) -> None:

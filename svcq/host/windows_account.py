@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from svcq.errors import NotPermitted, Refused
 from svcq.host import windows
+from svcq.host.windows_kernel import registry
 
 SERVICE = "svcq"
+SETTINGS = rf"SYSTEM\CurrentControlSet\Services\{SERVICE}"
 _COMMON_DATA = 0x23
 ACCOUNT = rf"NT SERVICE\{SERVICE}"
 
@@ -34,6 +36,20 @@ def service_sid() -> str:
     digest = hashlib.sha1(SERVICE.upper().encode("utf-16-le"), usedforsecurity=False).digest()
     parts = (int.from_bytes(digest[at : at + 4], "little") for at in range(0, 20, 4))
     return "S-1-5-80-" + "-".join(map(str, parts))
+
+
+def sids() -> set[str]:
+    """Who the service is: its own account, and the one that it logs on with, if that is another."""
+    import pywintypes
+    import win32security as security
+
+    found = {service_sid()}
+    with suppress(OSError, pywintypes.error):
+        with registry().OpenKey(registry().HKEY_LOCAL_MACHINE, SETTINGS) as key:
+            name = str(registry().QueryValueEx(key, "ObjectName")[0])
+        sid = security.LookupAccountName(None, name.removeprefix(".\\"))[0]
+        found.add(security.ConvertSidToStringSid(sid))
+    return found
 
 
 def is_administrator() -> bool:
@@ -82,7 +98,7 @@ def become(*, asking: bool = False) -> None:
 def _mean_its_home() -> None:
     os.environ.pop("SVCQ_STORE", None)
     os.environ["SVCQ_HOME"] = str(home())
-    windows.share_with(service_sid())
+    windows.share_with(sids())
 
 
 @contextmanager
@@ -93,15 +109,15 @@ def acting() -> Iterator[None]:
     try:
         yield
     finally:
-        windows.share_with(None)
+        windows.share_with(())
         os.environ.clear()
         os.environ.update(environment)
 
 
 def make_home() -> None:
     """The folder of the machine's service, for its account from its first instant on."""
-    windows.share_with(service_sid())
+    windows.share_with(sids())
     try:
         windows.private_directory(home())
     finally:
-        windows.share_with(None)
+        windows.share_with(())

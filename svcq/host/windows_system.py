@@ -14,7 +14,7 @@ from svcq.errors import Refused
 from svcq.host import windows, windows_errors
 from svcq.host import windows_account as account
 from svcq.host.standing import Standing, Trouble
-from svcq.host.windows_account import ACCOUNT, SERVICE
+from svcq.host.windows_account import ACCOUNT, SERVICE, SETTINGS
 from svcq.host.windows_filesystems import check_local
 from svcq.host.windows_kernel import registry
 from svcq.host.windows_program import check_program
@@ -27,7 +27,6 @@ _ABOUT = (
     "svcq --system status tells how it is."
 )
 _EVENTS = rf"SYSTEM\CurrentControlSet\Services\EventLog\Application\{SERVICE}"
-_SETTINGS = rf"SYSTEM\CurrentControlSet\Services\{SERVICE}"
 # A program of Windows that has a message with nothing but a text of ours in it.
 _MESSAGES = r"%SystemRoot%\System32\EventCreate.exe"
 _PRESHUTDOWN_MS = 180_000
@@ -68,8 +67,8 @@ class SystemManager(Manager):
         account.need_administrator("install the service")
         check_program(python)
         check_local(account.home())
-        account.make_home()
         said = [self._register(python)]
+        account.make_home()
         with self._service("set up the service") as service:
             _configure(service)
         _write_environment({**env, "SVCQ_HOME": str(account.home())})
@@ -260,7 +259,7 @@ def _registered_line() -> str | None:
     winreg = registry()
 
     try:
-        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _SETTINGS) as key:
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, SETTINGS) as key:
             return str(winreg.QueryValueEx(key, "ImagePath")[0])
     except OSError:
         return None
@@ -298,7 +297,7 @@ def _write_environment(env: Mapping[str, str]) -> None:
 
     with winreg.OpenKey(
         winreg.HKEY_LOCAL_MACHINE,
-        _SETTINGS,
+        SETTINGS,
         0,
         winreg.KEY_SET_VALUE,
     ) as key:

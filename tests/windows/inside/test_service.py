@@ -72,7 +72,7 @@ def test_it_is_installed_and_runs(installed: str) -> None:
     assert "Installed the service svcq" in installed
     state = win32serviceutil.QueryServiceStatus(SERVICE)[1]
     assert state == win32service.SERVICE_RUNNING
-    with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, windows_system._SETTINGS) as key:
+    with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, windows_system.SETTINGS) as key:
         line = winreg.QueryValueEx(key, "ImagePath")[0]
         account = winreg.QueryValueEx(key, "ObjectName")[0]
     assert line == f'"{sys.executable}" -I -m svcq --system service'
