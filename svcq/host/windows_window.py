@@ -9,14 +9,15 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from svcq.host import windows_kernel as kernel
 from svcq.host.windows_service import ending
 
-_QUERY_END, _END, _CLOSE, _DESTROY = 0x0011, 0x0016, 0x0010, 0x0002
+_QUERY_END, _END, _QUIT = 0x0011, 0x0016, 0x0012
 _PATIENCE = 60.0  # seconds, of which Windows may give fewer
+_SOON = 5.0  # seconds
 _WHY = "svcq puts the jobs back that run"
 
 
@@ -32,18 +33,19 @@ def listening_to_windows(title: str) -> Iterator[None]:
     finally:
         window.done.set()
         window.close()
-        thread.join(_PATIENCE)
+        thread.join(_SOON)
 
 
 class _Window:
     def __init__(self, title: str) -> None:
         self._title = title
-        self._handle: Any = None
+        self._thread = 0
         self.ready = threading.Event()
         self.done = threading.Event()  # what was to be done at the end of the session
 
     def run(self) -> None:
         import pywintypes
+        import win32api
         import win32gui
 
         try:
@@ -51,12 +53,11 @@ class _Window:
             made.lpszClassName = f"svcq-{id(self)}"
             made.lpfnWndProc = self._heard
             registered: Any = win32gui.RegisterClass(made)
-            self._handle = win32gui.CreateWindow(
-                registered, self._title, 0, 0, 0, 0, 0, 0, 0, 0, None
-            )
+            win32gui.CreateWindow(registered, self._title, 0, 0, 0, 0, 0, 0, 0, 0, None)
         except pywintypes.error:
             self.ready.set()
             return  # a session without a desktop has nobody who logs off
+        self._thread = win32api.GetCurrentThreadId()
         self.ready.set()
         win32gui.PumpMessages()
 
@@ -71,9 +72,6 @@ class _Window:
                 ending.session_over()
                 self.done.wait(_PATIENCE)
             return 0
-        if message == _DESTROY:
-            win32gui.PostQuitMessage(0)
-            return 0
         return int(win32gui.DefWindowProc(window, message, one, two))
 
     def _say_why(self, window: int) -> None:
@@ -81,7 +79,8 @@ class _Window:
         library.ShutdownBlockReasonCreate(ctypes.c_void_p(window), ctypes.c_wchar_p(_WHY))
 
     def close(self) -> None:
-        import win32gui
+        import pywintypes
+        import win32api
 
-        if self._handle is not None:
-            win32gui.PostMessage(self._handle, _CLOSE, 0, 0)
+        with suppress(pywintypes.error):  # it has ended, or has never begun
+            win32api.PostThreadMessage(self._thread, _QUIT, 0, 0)
