@@ -57,7 +57,7 @@ def test_on_windows(group: str, wine: Wine, tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     ran = wine.run(
         ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=150",
-         f"--basetemp=C:\\svcq-tests\\{tmp_path.parent.name}-{group.replace(' ', '-')}",
+         f"--basetemp=C:\\svcq-{tmp_path.parent.name}-{group.replace(' ', '-')}",
          f"--junitxml=Z:{report}", *files],
         timeout=PATIENCE + 60,
     )  # fmt: skip
