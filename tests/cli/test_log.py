@@ -262,7 +262,6 @@ def test_a_job_that_is_removed_ends_the_following(
     ]
 
 
-@pytest.mark.posix
 def test_ctrl_c_ends_it_quietly(client: Client, shell_environment: Mapping[str, str]) -> None:
     client.command("true")
     (run,) = client.fetch()
@@ -286,7 +285,6 @@ def test_a_reader_that_leaves_ends_it_quietly(
     assert (said.stdout, said.stderr) == (b"x\n", b"")
 
 
-@pytest.mark.posix
 def test_a_terminal_is_told_what_it_waits_for(
     client: Client, shell_environment: Mapping[str, str]
 ) -> None:
@@ -302,7 +300,6 @@ def test_a_terminal_is_told_what_it_waits_for(
     assert text.endswith("no newline\nJob 1 is completed.\n")
 
 
-@pytest.mark.posix
 def test_a_terminal_is_told_that_nothing_was_written(
     client: Client, shell_environment: Mapping[str, str]
 ) -> None:
@@ -370,7 +367,6 @@ def test_what_is_unfinished_at_the_end_is_shown() -> None:
     assert harmless.feed(b"\xe6\x97") + harmless.end() == "\\xe6\\x97"
 
 
-@pytest.mark.posix
 def test_a_terminal_gets_harmless_output(
     svcq: Svcq, client: Client, shell_environment: Mapping[str, str]
 ) -> None:

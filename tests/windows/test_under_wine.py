@@ -33,7 +33,7 @@ GROUPS = {
     ]),
     "command line": (200, [
         "tests/cli/test_add.py", "tests/cli/test_look.py", "tests/cli/test_wait.py",
-        "tests/cli/test_log.py", "tests/cli/test_steer.py", "tests/cli/test_queues.py",
+        "tests/cli/test_steer.py", "tests/cli/test_queues.py",
         "tests/cli/test_why.py", "tests/cli/test_usage.py",
     ]),
     "host": (30, [f"{INSIDE}/test_files.py", f"{INSIDE}/test_words.py"]),
