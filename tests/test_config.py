@@ -289,6 +289,7 @@ class TestChange:
             config.set_value(tmp_path, key, text)
         assert os.listdir(tmp_path) == []
 
+    @pytest.mark.posix
     def test_refuses_a_store_that_can_be_none(self, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
         (tmp_path / "notes.txt").write_text("to do")

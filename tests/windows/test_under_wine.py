@@ -25,10 +25,9 @@ GROUPS = {
         "tests/store/test_schedules.py", "tests/store/test_sqlite.py", "tests/store/test_tidy.py",
         "tests/store/test_read.py", "tests/store/test_edit.py", "tests/store/test_queues.py",
     ]),
-    "client": (500, [
+    "client": (200, [
         "tests/test_client.py", "tests/test_changes.py", "tests/test_hands.py",
-        "tests/test_config.py", "tests/test_why.py", "tests/test_tasks.py",
-        "tests/worker/test_places.py", "tests/worker/test_spool.py", "tests/worker/test_awake.py",
+        "tests/test_config.py", "tests/test_tasks.py", "tests/worker/test_spool.py",
         "tests/host/test_clocks.py",
     ]),
     "command line": (200, [

@@ -34,6 +34,7 @@ def reports(client: Client) -> list[Report]:
     ]
 
 
+@pytest.mark.posix
 def test_what_is_kept_is_delivered_whole(
     client: Client, folder: Path, reports: list[Report]
 ) -> None:
