@@ -11,6 +11,7 @@ import pytest
 
 from svcq.client import Client
 from svcq.config import load
+from tests.postgres import Server, serving
 
 # A shell that starts us in the background lets all that we start ignore these.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -19,6 +20,13 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 pytest_plugins = ["pytester"]
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server that all tests of this process share; each has a database of its own."""
+    with serving() as server:
+        yield server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 from svcq.jobs import Claim, State
-from svcq.store.engine import Row, Transaction
+from svcq.store.engine import NotAlone, Row, Transaction
 from svcq.store.ledger import Ledger
 from svcq.store.turns import Turns
 
@@ -51,9 +51,12 @@ class _Lane(NamedTuple):
 
 def has_work(tx: Transaction, claimer: Claimer) -> bool:
     """A look without the write lock: whether a claim might find something."""
-    return bool(_open_lanes(tx, claimer)) or bool(
-        tx.rows("due", now=tx.now, n=1) or tx.rows("expired", now=tx.now, n=1)
-    )
+    return bool(_open_lanes(tx, claimer)) or is_late(tx)
+
+
+def is_late(tx: Transaction) -> bool:
+    """Whether the time of a job has come or passed, which goes before any claim."""
+    return bool(tx.rows("due", now=tx.now, n=1) or tx.rows("expired", now=tx.now, n=1))
 
 
 def claim(tx: Transaction, ledger: Ledger, claimer: Claimer, n: int, turns: Turns) -> list[Claim]:
@@ -63,6 +66,8 @@ def claim(tx: Transaction, ledger: Ledger, claimer: Claimer, n: int, turns: Turn
         if lane.queue not in queues:
             queues[lane.queue] = _Queue(tx, lane)
         queues[lane.queue].lanes.append(lane)
+    if not tx.alone and any(queue.limited and queue.room for queue in queues.values()):
+        raise NotAlone  # what limits them is read, then written
     weights = {name: queue.weight for name, queue in queues.items() if queue.room}
     claims: list[Claim] = []
     while weights and len(claims) < n:
@@ -104,8 +109,13 @@ class _Queue:
         self.weight = lane.weight
         self.options = lane.options
         self.rated = lane.rate_count is not None
+        self._bounded = self.rated or lane.concurrency is not None
         self.lanes: list[_Lane] = []
         self.room = min(_concurrency_room(tx, lane), _rate_room(tx.now, lane))
+
+    @property
+    def limited(self) -> bool:
+        return self._bounded or any(lane.keyed is not None for lane in self.lanes)
 
     def take(self, tx: Transaction, n: int) -> list[tuple[str, Row]]:
         """The next `n` jobs by rank, merged from all lanes, each with its concurrency key."""

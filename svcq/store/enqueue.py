@@ -244,7 +244,7 @@ def tie_to_parents(
     """Note the parents of a job; return how many it still waits for."""
     needs = {**dict.fromkeys(after_any, "end"), **dict.fromkeys(after, "success")}
     ids = json.dumps(list(needs))
-    states = {job: State(state) for job, state in tx.rows("states_of", ids=ids)}
+    states = {job: State(state) for job, state in tx.rows("lock_parents", ids=ids)}
     missing = [parent for parent in needs if parent not in states]
     if missing:
         raise NotFound(

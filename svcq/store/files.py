@@ -87,7 +87,7 @@ def _token() -> str:
 
 def _first_schema(connection: sqlite3.Connection) -> None:
     tx = SqliteTransaction(connection.cursor(), load_queries("sqlite"), now_ms())
-    migrate(connection, tx, schema_folder("sqlite"), fresh=True)
+    migrate(tx, schema_folder("sqlite"), fresh=True)
     name_anew(tx)
 
 
@@ -190,12 +190,3 @@ def copy(
         for name in (draft, f"{draft}-wal", f"{draft}-shm"):
             with suppress(OSError):
                 os.unlink(name)
-
-
-def size(path: str) -> int:
-    """Of the file and what stands beside it."""
-    total = 0
-    for name in (path, f"{path}-wal"):
-        with suppress(FileNotFoundError):
-            total += os.stat(name).st_size
-    return total

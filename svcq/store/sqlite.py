@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
 from svcq import errors
+from svcq.host.bell import ring
 from svcq.host.turn import Turn
 from svcq.store.engine import Queries, Row, Statement, load_queries
 from svcq.times import format_duration, now_ms
@@ -26,6 +27,8 @@ from svcq.times import format_duration, now_ms
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
+
+    from svcq.host.bell import Bell
 
 # "svcq" in ASCII: how the file says whose it is.
 APPLICATION_ID = 0x73766371
@@ -38,6 +41,8 @@ _POLITE = 0.02
 
 class SqliteTransaction:
     __slots__ = ("_execute", "_queries", "cursor", "now")
+
+    alone = True
 
     def __init__(self, cursor: sqlite3.Cursor, queries: Queries, now: int) -> None:
         self.cursor = cursor
@@ -71,6 +76,15 @@ class SqliteTransaction:
     def many(self, name: str, rows: Iterable[Sequence[Any]], /) -> None:
         self.cursor.executemany(self._queries[name].sql, rows)
 
+    def script(self, text: str, /) -> None:
+        """Statement by statement: executescript would commit the transaction we are in."""
+        statement = ""
+        for line in text.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self._execute(statement)
+                statement = ""
+
 
 class Writing(SqliteTransaction):
     """A transaction that writes, as a context. Not a generator, which costs as much as a statement
@@ -100,10 +114,11 @@ class SqliteEngine:
     name = "sqlite"
 
     def __init__(
-        self, path: str, *, busy_wait_ms: int = 30_000, clock: Callable[[], int] = now_ms
+        self, path: str, *, busy_wait_ms: int = 30_000, clock: Callable[[], int] | None = None
     ) -> None:
-        self.path = path
-        self.clock = clock
+        self.path = self.where = path
+        self.bells = f"{path}-bells"
+        self.clock = clock or now_ms
         self._busy_wait_ms = busy_wait_ms
         self._queries = load_queries(self.name)
         self._turn = Turn(f"{path}-turn")
@@ -129,7 +144,7 @@ class SqliteEngine:
                 if cursor.connection.in_transaction:
                     cursor.execute("COMMIT")
 
-    def write(self, *, durable: bool, polite: bool = False) -> Writing:
+    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:
         return Writing(self, self._queries, durable, polite)
 
     def begin(self, durable: bool, polite: bool) -> tuple[sqlite3.Cursor, int]:
@@ -222,7 +237,34 @@ class SqliteEngine:
             version = self._cursor().execute("PRAGMA data_version").fetchone()[0]
             return version, self._own_writes
 
-    def give_back_space(self) -> None:
+    def settle(self, tx: SqliteTransaction) -> None:
+        """Whoever writes is alone."""
+
+    def ring(self, whom: str = "") -> None:
+        ring(os.path.join(self.bells, whom) if whom else self.bells)
+
+    def hear(self, bell: Bell, whom: str = "") -> nullcontext[None]:
+        """Everyone who writes here can reach it."""
+        return nullcontext()
+
+    def size(self) -> int:
+        """Of the file and what stands beside it."""
+        total = 0
+        for name in (self.path, f"{self.path}-wal"):
+            with suppress(FileNotFoundError):
+                total += os.stat(name).st_size
+        return total
+
+    def keep_copy(self, version: int) -> None:
+        """Before an upgrade from a version."""
+        from svcq.store import files
+
+        files.copy(self.path, files.backup_name(self.path, version), environments=True)
+
+    def fresh(self) -> SqliteEngine:
+        return SqliteEngine(self.path, busy_wait_ms=self._busy_wait_ms, clock=self.clock)
+
+    def tidy(self) -> None:
         """Shrink the file by pages that deletions freed."""
         with self._lock, self._explained():
             # It answers each page with a row of no columns, at the first of which execute() stops.

@@ -106,7 +106,7 @@ def may_claim(tx: Transaction, worker: int) -> bool:
 
 
 def workers(tx: Transaction, *, ended: bool) -> list[Worker]:
-    return [Worker._make(row) for row in tx.rows("workers", ended=ended)]
+    return [Worker._make(row) for row in tx.rows("workers", ended=int(ended))]
 
 
 def rescue(

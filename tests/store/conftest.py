@@ -12,8 +12,9 @@ from svcq.config import Config, load
 from svcq.jobs import Claim, Job, Outcome, State, completed
 from svcq.policy import NewJob, Options, make_plan, said_fields
 from svcq.store import Claimer, Report, Store, WorkerInfo, open_store
+from tests.postgres import Server
 
-ENGINES = ("sqlite",)
+ENGINES = ("sqlite", "postgres")
 
 # A busy machine is no failure, and a failure elsewhere must be repeatable here.
 settings.register_profile("svcq", deadline=None, print_blob=True)
@@ -90,15 +91,20 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    return load(tmp_path / "home", {})
-
-
 @pytest.fixture(params=ENGINES)
-def open_again(
-    request: pytest.FixtureRequest, config: Config, clock: Clock
-) -> Iterator[Callable[[], Store]]:
+def config(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Config]:
+    """A home of its own, and a store of its own on each engine."""
+    if request.param == "sqlite":
+        yield load(tmp_path / "home", {})
+        return
+    server: Server = request.getfixturevalue("postgres")
+    address = server.database()
+    yield load(tmp_path / "home", {"SVCQ_STORE": address})
+    server.drop(address)
+
+
+@pytest.fixture
+def open_again(config: Config, clock: Clock) -> Iterator[Callable[[], Store]]:
     """Opens the same store as often as it is called."""
     opened: list[Store] = []
 

@@ -1,0 +1,336 @@
+"""PostgreSQL as an engine: the schema svcq of one database, over psycopg.
+
+Many write at once. What only adds jobs, takes free ones or ends what it holds is kept apart by
+rows; everything else (people's verbs, schedules, jobs that have to do with others) is alone, by a
+lock that its transactions take first, so that its code may look and then write as on SQLite. A
+transaction that finds out too late that it had to be alone is undone and begun anew (NotAlone).
+
+Times are the server's, so that all machines share one clock.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, Self
+
+import psycopg
+
+from svcq import errors
+from svcq.host.bell import Bell
+from svcq.store.engine import Queries, Query, Row, Statement, load_queries
+from svcq.store.postgres_connections import SCHEMA, Connections
+from svcq.store.postgres_doorbell import Doorbell, Listener
+from svcq.store.postgres_errors import explain
+from svcq.times import now_ms
+
+# Advisory locks, by these two numbers ("svcq", and which): whoever must be alone; whoever may add
+# jobs, shared by all of them; and in the schema, the counter of ids.
+LOCKS = 0x73766371
+_ALONE, _WRITING = 1, 2
+
+_NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_COPYABLE = re.compile(r"INSERT INTO (\w+) \(([^)]*)\)\s*VALUES \(((?:\$\d+[:\w ]*[,\s]*)*)\)$")
+_FEW = 4  # rows: fewer are inserted one by one
+# What changes no row of changes, as the setting of a queue, is noticed within so many seconds.
+_LOOK_ANYWAY = 5
+
+
+class PostgresTransaction:
+    __slots__ = ("_execute", "_queries", "alone", "cursor", "now")
+
+    def __init__(
+        self, cursor: psycopg.RawCursor[Row], queries: Queries, now: int, *, alone: bool
+    ) -> None:
+        self.cursor = cursor
+        self.now = now
+        self.alone = alone
+        self._execute = cursor.execute
+        self._queries = queries
+
+    def rows(self, name: str, /, **values: Any) -> list[Row]:
+        query = self._queries[name]
+        return self._execute(query.sql, query.ordered(values)).fetchall()
+
+    def row(self, name: str, /, **values: Any) -> Row | None:
+        query = self._queries[name]
+        return self._execute(query.sql, query.ordered(values)).fetchone()
+
+    def first(self, name: str, values: Sequence[Any], /) -> Row | None:
+        return self._execute(self._queries[name].sql, values).fetchone()
+
+    def each(self, *statements: Statement) -> None:
+        with self.cursor.connection.pipeline():
+            for name, values in statements:
+                if sql := self._queries[name].sql:
+                    self._execute(sql, values)
+
+    def run(self, name: str, /, **values: Any) -> int:
+        query = self._queries[name]
+        return self._execute(query.sql, query.ordered(values)).rowcount
+
+    def many(self, name: str, rows: Iterable[Sequence[Any]], /) -> None:
+        rows = list(rows)
+        query = self._queries[name]
+        copy = _copy_of(query) if len(rows) > _FEW else None
+        if copy is None:
+            self.cursor.executemany(query.sql, rows)
+            return
+        with self.cursor.copy(copy) as into:
+            for row in rows:
+                into.write_row(row)
+
+    def script(self, text: str) -> None:
+        self._execute(text, prepare=False)
+
+
+def _copy_of(query: Query) -> str | None:
+    """A plain insert as a COPY, which takes rows several times as fast."""
+    found = _COPYABLE.match(query.sql)
+    if found is None:
+        return None
+    table, columns, values = found.groups()
+    if [int(n) for n in re.findall(r"\$(\d+)", values)] != list(
+        range(1, len(columns.split(",")) + 1)
+    ):
+        return None
+    return f"COPY {table} ({columns}) FROM STDIN"
+
+
+class Writing(AbstractContextManager[PostgresTransaction]):
+    """A transaction that writes."""
+
+    def __init__(self, engine: PostgresEngine, *, durable: bool, alone: bool) -> None:
+        self._engine = engine
+        self._durable = durable
+        self._alone = alone
+
+    def __enter__(self) -> PostgresTransaction:
+        self._tx = self._engine.begin(durable=self._durable, alone=self._alone)
+        return self._tx
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        self._engine.end(self._tx, error)
+
+
+class PostgresEngine:
+    name = "postgres"
+
+    def __init__(
+        self, address: str, bells: str, *, busy_wait_ms: int = 30_000,
+        clock: Callable[[], int] | None = None,
+    ) -> None:  # fmt: skip
+        self.address = address
+        self.bells = bells
+        self._connections = Connections(address, busy_wait_ms)
+        self.where = self._connections.where
+        self._doorbell = Doorbell(self._connections)
+        self._queries = load_queries(self.name)
+        self._clock = clock
+        self._ahead = 0  # of the server's clock before ours
+        self._heard = False
+
+    # Time
+
+    def clock(self) -> int:
+        """The server's time, as far as the last transaction told."""
+        if self._clock is not None:
+            return self._clock()
+        if not self._heard:
+            with self.read() as tx:
+                return tx.now
+        return now_ms() + self._ahead
+
+    def _set_clock(self, cursor: psycopg.RawCursor[Row]) -> int:
+        """The time that the first statement of a transaction answered with."""
+        while cursor.nextset():
+            pass
+        if self._clock is not None:
+            return self._clock()
+        row = cursor.fetchone()
+        assert row is not None
+        self._ahead, self._heard = row[-1] - now_ms(), True
+        return int(row[-1])
+
+    # Transactions
+
+    @contextmanager
+    def read(self) -> Iterator[PostgresTransaction]:
+        cursor = self._open(f"{_READ}; SELECT {_NOW}")
+        try:
+            yield PostgresTransaction(cursor, self._queries, self._set_clock(cursor), alone=False)
+        except psycopg.Error as error:
+            raise explain(error, self.where) from error
+        finally:
+            self._close(cursor, "ROLLBACK")
+
+    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:
+        return Writing(self, durable=durable, alone=alone)
+
+    def begin(self, *, durable: bool, alone: bool) -> PostgresTransaction:
+        lazy = "" if durable else "SET LOCAL synchronous_commit = off; "
+        # In this order everywhere: who waits to be alone must not hold up who waits for all others.
+        first = f"pg_advisory_xact_lock({LOCKS}, {_ALONE}), " if alone else ""
+        cursor = self._open(
+            f"BEGIN; {lazy}SELECT {first}pg_advisory_xact_lock_shared({LOCKS}, {_WRITING}), {_NOW}"
+        )
+        try:
+            return PostgresTransaction(cursor, self._queries, self._set_clock(cursor), alone=alone)
+        except BaseException:
+            self._close(cursor, "ROLLBACK")
+            raise
+
+    def end(self, tx: PostgresTransaction, error: BaseException | None) -> None:
+        """Commit a write, or undo it where there was an error."""
+        if error is None:
+            try:
+                tx.cursor.execute("COMMIT", prepare=False)
+            except psycopg.Error as failed:
+                raise explain(failed, self.where, committing=not failed.sqlstate) from failed
+            finally:
+                self._connections.give(tx.cursor.connection)
+            return
+        self._close(tx.cursor, "ROLLBACK")
+        if isinstance(error, psycopg.Error):
+            raise explain(error, self.where) from error
+
+    def _open(self, first: str) -> psycopg.RawCursor[Row]:
+        """A connection whose first statement was answered: one that idled may be dead by now."""
+        while True:
+            connection, used = self._connections.take()
+            cursor = psycopg.RawCursor(connection)
+            try:
+                return cursor.execute(first, prepare=False)
+            except psycopg.Error as error:
+                gone = connection.closed
+                self._close(cursor, "ROLLBACK")
+                if not (gone and used):
+                    raise explain(error, self.where) from error
+            except BaseException:
+                connection.close()
+                raise
+
+    def _close(self, cursor: psycopg.RawCursor[Row], how: str) -> None:
+        connection = cursor.connection
+        with suppress(psycopg.Error):
+            if not connection.closed:
+                cursor.execute(how, prepare=False)
+        self._connections.give(connection)
+
+    @contextmanager
+    def borrowed(self, connection: Any) -> Iterator[PostgresTransaction]:
+        """A part of the caller's own transaction: it commits, or does not, with theirs."""
+        if not isinstance(connection, psycopg.Connection):
+            raise errors.InvalidInput(
+                f"The connection is a {type(connection).__name__}, and the store {self.where} is on "
+                "PostgreSQL: give a connection of psycopg 3."
+            )
+        try:
+            with connection.transaction():
+                cursor = self._borrowed_cursor(connection)
+                before = self._step_in(cursor)
+                yield PostgresTransaction(cursor, self._queries, self._clock_of(cursor), alone=True)
+                self._doorbell.ring_in(cursor, "")
+                cursor.execute("SELECT set_config('search_path', $1, true)", (before,))
+        except psycopg.Error as error:
+            raise explain(error, self.where) from error
+
+    def _borrowed_cursor(self, connection: psycopg.Connection[Any]) -> psycopg.RawCursor[Row]:
+        from psycopg.rows import tuple_row
+
+        from svcq.store.postgres_connections import adapt
+
+        cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
+        adapt(cursor)
+        return cursor
+
+    def _step_in(self, cursor: psycopg.RawCursor[Row]) -> str:
+        """Find our tables, until the end of this; what the search path was before."""
+        mine = self._store_id()
+        there = cursor.execute("SELECT to_regclass($1)", (f"{SCHEMA}.meta",)).fetchone()
+        theirs = None
+        if there is not None and there[0] is not None:
+            found = cursor.execute(
+                f"SELECT value FROM {SCHEMA}.meta WHERE key = 'store_id'"
+            ).fetchone()
+            theirs = found and found[0]
+        if theirs != mine:
+            raise errors.InvalidInput(
+                f"The connection is not to the database of the store {self.where}: "
+                "open one to that."
+            )
+        row = cursor.execute(
+            "SELECT current_setting('search_path'), set_config('search_path', $1, true),"
+            f" set_config('svcq.slot', (-pg_backend_pid())::text, true),"
+            f" pg_advisory_xact_lock({LOCKS}, {_ALONE}),"
+            f" pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})",
+            (SCHEMA,),
+        ).fetchone()
+        assert row is not None
+        return str(row[0])
+
+    def _store_id(self) -> str:
+        with self.read() as tx:
+            row = tx.row("meta", key="store_id")
+        return "" if row is None else str(row[0])
+
+    def _clock_of(self, cursor: psycopg.RawCursor[Row]) -> int:
+        if self._clock is not None:
+            return self._clock()
+        row = cursor.execute(f"SELECT {_NOW}").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def settle(self, tx: PostgresTransaction) -> None:
+        """Wait until nobody else is adding jobs, and keep them out until this transaction ends."""
+        tx.script("SET LOCAL lock_timeout = '5s'")
+        tx.script(f"SELECT pg_advisory_xact_lock({LOCKS}, {_WRITING})")
+
+    # The rest
+
+    def write_mark(self) -> tuple[int, int]:
+        """Changes whenever someone has written, or after a while."""
+        # One statement is a transaction of its own.
+        cursor = self._open(self._queries["newest_change"].sql)
+        try:
+            row = cursor.fetchone()
+        finally:
+            self._connections.give(cursor.connection)
+        assert row is not None
+        return int(row[0]), int(time.monotonic() / _LOOK_ANYWAY)
+
+    def ring(self, whom: str = "") -> None:
+        self._doorbell.ring(whom)
+
+    def hear(self, bell: Bell, whom: str = "") -> AbstractContextManager[object]:
+        """Let a bell of this machine ring when someone rings anywhere."""
+        return Listener(self._connections, bell, whom)
+
+    def tidy(self) -> None:
+        """Put together the rows of counters that only one transaction had."""
+        with self.write(durable=False) as tx:
+            tx.run("gather_counts")
+            tx.run("gather_minutes")
+
+    def size(self) -> int:
+        with self.read() as tx:
+            row = tx.row("schema_size", schema=SCHEMA)
+            return 0 if row is None else int(row[0] or 0)
+
+    def keep_copy(self, version: int) -> None:
+        """Before an upgrade from a version: what pg_dump is for, and an upgrade is one transaction."""
+
+    def fresh(self) -> Self:
+        """Another one on the same store, with connections of its own."""
+        return type(self)(
+            self.address, self.bells, busy_wait_ms=self._connections.busy_wait_ms,
+            clock=self._clock,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self._connections.close()

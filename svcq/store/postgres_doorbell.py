@@ -1,0 +1,102 @@
+"""The doorbell on PostgreSQL: NOTIFY, and a thread that listens and rings the bells of this machine.
+
+A burst rings once: who has just rung does not ring again for a moment, and who hears a ring looks
+once more after that moment has passed. What was written before either is seen.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+
+from svcq.errors import SvcqError
+from svcq.host.bell import Bell
+from svcq.store.engine import Row
+from svcq.store.postgres_connections import Connections
+
+CHANNEL = "svcq"
+_BURST = 0.02  # seconds for which a ring counts
+_AFTER = 0.03  # and after which it is looked again
+_LONGEST_NAP = 5.0
+
+
+class Doorbell:
+    """Tells others that something was written."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._rung: dict[str, float] = {}
+
+    def ring(self, whom: str) -> None:
+        now = time.monotonic()
+        if now - self._rung.get(whom, 0.0) < _BURST:
+            return
+        # What was written is written: that nobody could be told must not look like a failure.
+        with suppress(psycopg.Error, SvcqError):
+            connection, _ = self._connections.take()
+            try:
+                connection.execute(f"NOTIFY {CHANNEL}, '{whom}'")
+                self._rung[whom] = now
+            finally:
+                self._connections.give(connection)
+
+    @staticmethod
+    def ring_in(cursor: psycopg.RawCursor[Any], whom: str) -> None:
+        """When the transaction commits."""
+        cursor.execute("SELECT pg_notify($1, $2)", (CHANNEL, whom))
+
+
+class Listener:
+    """Rings a bell of this machine when someone rings anywhere."""
+
+    def __init__(self, connections: Connections, bell: Bell, whom: str) -> None:
+        self._connections = connections
+        self._bell = bell
+        self._whom = whom
+        self._ended = threading.Event()
+        self._connection: psycopg.Connection[Row] | None = None
+
+    def __enter__(self) -> None:
+        self._thread = threading.Thread(target=self._listen, name="svcq-doorbell", daemon=True)
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(2)
+
+    def _listen(self) -> None:
+        nap = 0.1
+        while not self._ended.is_set():
+            try:
+                with self._connections.make() as connection:
+                    connection.execute(f"LISTEN {CHANNEL}")
+                    self._ring()  # for what was written while nobody listened
+                    nap = 0.1
+                    self._hear(connection)
+            except (psycopg.Error, SvcqError):
+                # Workers look about once a second besides, and say what is wrong with the store.
+                self._ended.wait(nap)
+                nap = min(nap * 2, _LONGEST_NAP)
+
+    def _hear(self, connection: psycopg.Connection[Row]) -> None:
+        again = None
+        while not self._ended.is_set():
+            patience = 0.5 if again is None else max(again - time.monotonic(), 0)
+            heard = [
+                one for one in connection.notifies(timeout=patience, stop_after=1)
+                if one.payload == self._whom
+            ]  # fmt: skip
+            if heard:
+                self._ring()
+                again = again or time.monotonic() + _AFTER
+            if again is not None and time.monotonic() >= again:
+                again = None
+                self._ring()
+
+    def _ring(self) -> None:
+        with suppress(OSError):  # it was closed a moment ago
+            self._bell.ring()

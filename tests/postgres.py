@@ -1,0 +1,114 @@
+"""A real PostgreSQL of the tests' own: Debian's programs, a folder of its own, a socket in it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+_SETTINGS = {
+    "listen_addresses": "''",
+    # What is tested outlives processes; what outlives the machine is PostgreSQL's own promise.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "150",
+    "shared_buffers": "64MB",
+    "log_min_messages": "fatal",
+    "deadlock_timeout": "200ms",
+}
+
+
+def programs() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))
+    assert found, "The tests need PostgreSQL: ./dev test installs it when run as root."
+    return found[-1]
+
+
+class Server:
+    """Runs as a user of no rights, since PostgreSQL refuses root."""
+
+    def __init__(self, folder: Path, settings: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self._settings = {**_SETTINGS, **(settings or {})}
+        self._numbers = itertools.count(1)
+        if os.getuid() == 0:
+            user = pwd.getpwnam("postgres")
+            shutil.chown(folder, user.pw_uid, user.pw_gid)
+
+    def make(self) -> None:
+        self._run("initdb", "-D", str(self.data), "-A", "trust", "-U", "svcq", "-E", "UTF8",
+                  "--no-locale", "--no-sync")  # fmt: skip
+
+    def start(self, **settings: str) -> None:
+        said = {**self._settings, **settings, "unix_socket_directories": str(self.folder)}
+        options = " ".join(f"-c {name}={value}" for name, value in said.items())
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-s", "-l", str(self.folder / "log"),
+                  "-o", options, "start")  # fmt: skip
+
+    def stop(self, mode: str = "fast") -> None:
+        """`immediate` is a crash: nothing is said to anyone, and nothing is written."""
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-s", "-m", mode, "stop")
+
+    def restart(self, mode: str = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(programs() / program), *arguments]
+        if os.getuid() == 0:
+            command = [
+                "setpriv",
+                "--reuid=postgres",
+                "--regid=postgres",
+                "--clear-groups",
+                *command,
+            ]
+        # A server keeps what it inherits, and whoever reads its output would wait for its end.
+        with (self.folder / f"{program}.out").open("wb") as out:
+            done = subprocess.run(
+                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C"},
+                check=False, timeout=60,
+            )  # fmt: skip
+        assert done.returncode == 0, (self.folder / f"{program}.out").read_text()
+
+    def url(self, database: str = "postgres", user: str = "svcq") -> str:
+        return f"postgresql://{user}@/{database}?host={self.folder}"
+
+    def database(self) -> str:
+        """The address of a new database, without a store."""
+        name = f"t{next(self._numbers)}_{os.getpid()}"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        name = url.partition("@/")[2].partition("?")[0]
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@contextmanager
+def serving(**settings: str) -> Iterator[Server]:
+    """A server for as long as the block lasts."""
+    folder = Path(tempfile.mkdtemp(prefix="svcq-pg-"))
+    try:
+        server = Server(folder, settings)
+        server.make()
+        server.start()
+        try:
+            yield server
+        finally:
+            if (server.data / "postmaster.pid").exists():
+                server.stop("immediate")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
