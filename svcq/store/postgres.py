@@ -20,7 +20,7 @@ import psycopg
 
 from svcq import errors
 from svcq.host.bell import Bell
-from svcq.store.engine import Queries, Query, Row, Statement, load_queries
+from svcq.store.engine import BATCH, Queries, Query, Row, Statement, load_queries
 from svcq.store.postgres_connections import SCHEMA, Connections
 from svcq.store.postgres_doorbell import Doorbell, Listener
 from svcq.store.postgres_errors import explain
@@ -80,6 +80,19 @@ class PostgresTransaction:
             self.cursor.executemany(query.sql, rows)
             return
         with self.cursor.copy(copy) as into:
+            for row in rows:
+                into.write_row(row)
+
+    def stream(self, name: str, /, **values: Any) -> Iterator[list[Row]]:
+        query = self._queries[name]
+        with psycopg.RawServerCursor(self.cursor.connection, f"svcq_{name}") as cursor:
+            cursor.execute(query.sql, query.ordered(values))
+            while rows := cursor.fetchmany(BATCH):
+                yield rows
+
+    def fill(self, name: str, rows: Sequence[Sequence[Any]], /) -> None:
+        table, columns = self._queries[name].reads()
+        with self.cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as into:
             for row in rows:
                 into.write_row(row)
 

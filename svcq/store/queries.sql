@@ -1208,3 +1208,97 @@ VALUES (:caller, :key, :digest, :added, :now);
 -- name: forget_requests
 -- Nobody repeats a request after a day.
 DELETE FROM requests WHERE at < :before;
+
+----------------------------------------------------------------------------------- moving a store
+
+-- name: whole_meta
+-- Facts about the store: what is of this database alone stays.
+SELECT key, value FROM meta;
+
+-- name: whole_queues
+-- All of it, to be moved.
+SELECT name, paused, weight, concurrency, rate_count, rate_ms, rate_next, aging_ms, dead_letter,
+       options
+FROM queues;
+
+-- name: whole_lanes
+-- All of it, to be moved.
+SELECT id, key, queue, kind, host, condition, head, head_job, live FROM lanes;
+
+-- name: whole_keys
+-- All of it, to be moved.
+SELECT key, concurrency, running FROM keys;
+
+-- name: whole_jobs
+-- All of it, to be moved.
+SELECT id, lane, worker, ready_at, run_at, rank, due_at, expires_at, started_at, finished_at,
+       progress, priority, ties, waits_on, run, failures, losses, interruptions, snoozes,
+       cancel_requested, paused, state, reason, progress_note
+FROM jobs;
+
+-- name: whole_specs
+-- All of it, to be moved.
+SELECT id, created_at, env, copy_of, queue, task, command, args, options, name, tags, owner, cwd,
+       host, condition, key, unique_key, orphaned
+FROM specs;
+
+-- name: whole_tags
+-- All of it, to be moved.
+SELECT tag, job FROM tags;
+
+-- name: whole_unique_keys
+-- All of it, to be moved.
+SELECT scope, key, job, until FROM unique_keys;
+
+-- name: whole_parents
+-- All of it, to be moved.
+SELECT parent, child, needs, met FROM parents;
+
+-- name: whole_runs
+-- All of it, to be moved.
+SELECT job, run, worker, started_at, ended_at, how, exit_code, error, tail, result, cpu_ms,
+       peak_bytes
+FROM runs;
+
+-- name: whole_environments
+-- All of it, to be moved.
+SELECT id, digest, vars FROM environments;
+
+-- name: whole_workers
+-- All of it, to be moved.
+SELECT id, host, pid, boot, born, program, version, slots, state, started_at, beat, lease_until,
+       ended_at
+FROM workers;
+
+-- name: whole_changes
+-- All of it, to be moved.
+SELECT seq, job, at, kind FROM changes;
+
+-- name: whole_schedules
+-- All of it, to be moved.
+SELECT name, cron, zone, every_ms, at, start_at, end_at, anchor, jitter_ms, missed, overlap, paused,
+       fired_by, task, command, args, options, owner, created_at, revision, set_at, next_at, due_at,
+       last_at, last_job, firings, env
+FROM schedules;
+
+-- name: whole_firings
+-- All of it, to be moved.
+SELECT schedule, number, nominal, at, how, job, missed, ran, note FROM firings;
+
+-- name: whole_tasks
+-- All of it, to be moved.
+SELECT name, options, policy FROM tasks;
+
+-- name: whole_requests
+-- All of it, to be moved.
+SELECT caller, key, digest, added, at FROM requests;
+
+-- name: beyond_ids [postgres]
+-- What gives ids goes on after the highest there is.
+SELECT setval(pg_get_serial_sequence('lanes', 'id'), max(id)) FROM lanes HAVING max(id) > 0
+UNION ALL SELECT setval(pg_get_serial_sequence('environments', 'id'), max(id)) FROM environments
+HAVING max(id) > 0
+UNION ALL SELECT setval(pg_get_serial_sequence('workers', 'id'), max(id)) FROM workers
+HAVING max(id) > 0
+UNION ALL SELECT setval(pg_get_serial_sequence('changes', 'seq'), max(seq)) FROM changes
+HAVING max(seq) > 0;

@@ -21,7 +21,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from svcq import errors
 from svcq.host.bell import ring
 from svcq.host.turn import Turn
-from svcq.store.engine import Queries, Row, Statement, load_queries
+from svcq.store.engine import BATCH, Queries, Row, Statement, load_queries
 from svcq.times import format_duration, now_ms
 
 TYPE_CHECKING = False
@@ -75,6 +75,17 @@ class SqliteTransaction:
 
     def many(self, name: str, rows: Iterable[Sequence[Any]], /) -> None:
         self.cursor.executemany(self._queries[name].sql, rows)
+
+    def stream(self, name: str, /, **values: Any) -> Iterator[list[Row]]:
+        query = self._queries[name]
+        cursor = self.cursor.connection.execute(query.sql, query.ordered(values))
+        while rows := cursor.fetchmany(BATCH):
+            yield rows
+
+    def fill(self, name: str, rows: Sequence[Sequence[Any]], /) -> None:
+        table, columns = self._queries[name].reads()
+        marks = ", ".join("?" * len(columns))
+        self.cursor.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
     def script(self, text: str, /) -> None:
         """Statement by statement: executescript would commit the transaction we are in."""
