@@ -17,7 +17,7 @@ LAYERS = [
     "triggers", "when", "environment", "version", "states", "jobs", "host", "conditions", "config",
     "door", "policy", "schedules", "store", "changes", "logs", "why", "hands", "adder", "words",
     "definitions", "scheduling", "client", "handoff", "tasks", "execute", "worker", "library",
-    "service", "doctor", "web", "cli",
+    "migrate", "service", "doctor", "web", "cli",
 ]  # fmt: skip
 # These stand on top and may import everything; nothing below imports them.
 TOP = ["__init__", "__main__", "testing"]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from secrets import token_hex
 
 from svcq import host
 from svcq.config import Config
 from svcq.errors import NotAStore, NotPermitted
+from svcq.store.engine import Transaction
+from svcq.store.moving import check_unused
 from svcq.store.postgres import PostgresEngine, PostgresTransaction
 from svcq.store.postgres_connections import SCHEMA
-from svcq.store.versions import migrate, schema_folder
+from svcq.store.versions import migrate, newest, schema_folder
 
 
 def open_or_make(config: Config, clock: Callable[[], int] | None = None) -> PostgresEngine:
@@ -44,13 +47,35 @@ def _is_there(tx: PostgresTransaction) -> bool:
 
 
 def _make(engine: PostgresEngine) -> None:
+    with _may_be_made(engine), engine.write(durable=True) as tx:
+        if not _is_there(tx):  # someone may have been faster
+            _create(tx)
+
+
+def fill(config: Config, write: Callable[[Transaction], None], origin: str) -> None:
+    """What is to be in a store that nobody has used yet, in one transaction with the store."""
+    bells = os.path.join(config.directory, "bells")
+    engine = PostgresEngine(config.store, bells, busy_wait_ms=config.busy_wait)
+    with closing(engine), _may_be_made(engine), engine.write(durable=True) as tx:
+        engine.settle(tx)
+        if not _is_there(tx):
+            _create(tx)
+        check_unused(tx, newest(schema_folder(engine.name)), engine.where, origin)
+        write(tx)
+        tx.rows("beyond_ids")
+        tx.run("analyze")
+
+
+def _create(tx: PostgresTransaction) -> None:
+    tx.script(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+    migrate(tx, schema_folder("postgres"), fresh=True)
+    tx.run("set_meta", key="store_id", value=token_hex(8))
+
+
+@contextmanager
+def _may_be_made(engine: PostgresEngine) -> Iterator[None]:
     try:
-        with engine.write(durable=True) as tx:
-            if _is_there(tx):
-                return  # someone was faster
-            tx.script(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            migrate(tx, schema_folder(engine.name), fresh=True)
-            tx.run("set_meta", key="store_id", value=token_hex(8))
+        yield
     except NotPermitted as error:
         raise NotPermitted(
             f"There is no store in {engine.where} yet, and its user may not make one: let its owner "
