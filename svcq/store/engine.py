@@ -107,8 +107,10 @@ class Engine(Protocol):
         Polite: others that wait go first, for a while. Alone: see Transaction.
         """
 
-    def borrowed(self, connection: Any, /) -> AbstractContextManager[Transaction]:
-        """A part of the caller's own transaction."""
+    def borrowed(
+        self, connection: Any, /, *, alone: bool = True
+    ) -> AbstractContextManager[Transaction]:
+        """A part of the caller's own transaction, which may go on for long: see `write`."""
 
     def settle(self, tx: Any, /) -> None:
         """Keep even those out who only add jobs, until this transaction ends."""

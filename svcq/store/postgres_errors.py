@@ -68,8 +68,8 @@ def explain(error: psycopg.Error, where: str, *, committing: bool = False) -> er
             )
         case "25006":
             return errors.StoreReadOnly(
-                f"The store {where} may not be written, as when it is a standby or in recovery: "
-                "use the address of the primary."
+                f"The store {where} may not be written, since it is a standby, in recovery or set "
+                "to be read only: use the address of the primary."
             )
         case "53100":
             return errors.StoreFull(

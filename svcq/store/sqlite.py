@@ -212,8 +212,13 @@ class SqliteEngine:
                 self._connection.execute("ROLLBACK")
 
     @contextmanager
-    def borrowed(self, connection: sqlite3.Connection) -> Iterator[SqliteTransaction]:
+    def borrowed(self, connection: Any, *, alone: bool = True) -> Iterator[SqliteTransaction]:
         """A part of the caller's own transaction: it commits, or does not, with theirs."""
+        if not isinstance(connection, sqlite3.Connection):
+            raise errors.InvalidInput(
+                f"The connection is one of {type(connection).__module__.partition('.')[0]}, and the "
+                f"store {self.path} is a file of SQLite: give a connection of sqlite3 to it."
+            )
         with self._explained():
             cursor = connection.cursor()
             cursor.row_factory = None

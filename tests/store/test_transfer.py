@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ import pytest
 
 import svcq
 from svcq.client import Client
+from svcq.config import load
 from svcq.errors import DependencyCycle, InvalidInput, NameTaken, UniqueTaken
 from svcq.jobs import Job, State
-from tests.clients import ROOT, assert_sentence, open_client
+from tests.clients import ROOT, assert_sentence
 from tests.helpers import eventually
-from tests.store.test_tidy import rows_in
+from tests.store.tables import look
 
 SECRET = "s3cret-of-the-environment"
 
@@ -29,16 +29,26 @@ SECRET = "s3cret-of-the-environment"
 def work(n: int, *, text: str = "") -> None: ...
 
 
+EVERY_ENGINE = True
+
+
 @pytest.fixture
-def make_client(tmp_path: Path) -> Iterator[Callable[[str], Client]]:
+def make_client(
+    tmp_path: Path, stores: Callable[[], dict[str, str]]
+) -> Iterator[Callable[[str], Client]]:
     with ExitStack() as stack:
-        yield lambda name: stack.enter_context(open_client(tmp_path / name))
+        yield lambda name: stack.enter_context(Client(config=load(tmp_path / name, stores())))
 
 
 @pytest.fixture
 def full(make_client: Callable[[str], Client]) -> Client:
-    """A store with a job in every state, and everything a job can have."""
     client = make_client("full")
+    fill(client)
+    return client
+
+
+def fill(client: Client) -> None:
+    """A job in every state, and everything a job can have."""
     client.queue("mail", weight=3, concurrency=5, rate="10/1m", aging="never", max_attempts=4)
     client.queue("parked", paused=True, dead_letter="letters", keep_dead="1d", timeout=5)
     client.command("true", queue="mail", tags=["one"], name="ended", unique_key="free")
@@ -65,7 +75,6 @@ def full(make_client: Callable[[str], Client]) -> Client:
     client.retry(blocked, copy=True)
     counts = client.counts()
     assert {state for state, n in counts.items() if n} == set(State)
-    return client
 
 
 def seen(job: Job) -> dict[str, Any]:
@@ -137,7 +146,7 @@ def test_ended_jobs_leave_no_keys_behind_in_a_new_store(
     old.cancel(ended)
     new.import_lines(old.export())
     for table in ("lanes", "keys"):
-        assert rows_in(new.store, f"{table} WHERE key = 'k'") == 0
+        assert look(new.store, f"SELECT count(*) FROM {table} WHERE key = 'k'") == [(0,)]
     assert new.retry(ended.id).state is State.PENDING
     assert [claim.id for claim in new.fetch()] == [ended.id]
 
@@ -210,9 +219,8 @@ def test_environments_travel_only_when_asked(
     assert any(SECRET in line for line in lines) is asked
     new = make_client("new")
     new.import_lines(lines)
-    with closing(sqlite3.connect(new.config.store)) as connection:
-        (found,) = connection.execute("SELECT count(*) FROM environments").fetchone()
-        (used,) = connection.execute("SELECT count(env) FROM specs").fetchone()
+    ((found,),) = look(new.store, "SELECT count(*) FROM environments")
+    ((used,),) = look(new.store, "SELECT count(env) FROM specs")
     assert (found, used) == ((1, 2) if asked else (0, 0))
 
 
