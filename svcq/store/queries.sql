@@ -1186,7 +1186,7 @@ SELECT value FROM meta WHERE key = 'last_job';
 
 -- name: ids_from [sqlite]
 -- An import that kept its ids: new ones come after them.
-UPDATE meta SET value = max(value, :last) WHERE key = 'last_job';
+UPDATE meta SET value = max(value, :last) WHERE key = 'last_job' RETURNING value;
 
 -- name: last_id [postgres]
 -- As there.

@@ -22,9 +22,7 @@ EVERY_ENGINE = True
 
 
 @pytest.fixture
-def full(
-    tmp_path: Path, clock: Clock, stores: Callable[[], dict[str, str]]
-) -> Iterator[Client]:
+def full(tmp_path: Path, clock: Clock, stores: Callable[[], dict[str, str]]) -> Iterator[Client]:
     """A store with schedules of every kind, and a past."""
     with Client(config=load(tmp_path / "full", stores()), clock=clock) as client:
         client.command("true")  # so that ids differ in a store that has others
