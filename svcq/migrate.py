@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svcq.config import Config
-from svcq.config.shown import without_password
 from svcq.errors import NotFound, Refused
 from svcq.host import processes
+from svcq.passwords import hide_password
 from svcq.store import Worker
 from svcq.store.clocks import standing
 from svcq.store.engine import Engine, Transaction
@@ -46,7 +46,7 @@ def migrate(config: Config, to: str, told: Told = lambda *_: None) -> Moved:
 def _refuse_itself(store: str, to: str) -> None:
     same = store == to if "://" in store or "://" in to else os.path.realpath(store) == to
     if same:
-        raise Refused(f"The store is at {without_password(to)} already: name another place.")
+        raise Refused(f"The store is at {hide_password(to)} already: name another place.")
 
 
 def _fill(config: Config, source: Transaction, told: Told) -> int:

@@ -26,6 +26,10 @@ _SETTINGS = {
 }
 
 
+ASKED = "asked"
+"""A role whose members are asked for their passwords; all others are let in."""
+
+
 def programs() -> Path:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))
     assert found, "The tests need PostgreSQL: ./dev test installs it when run as root."
@@ -48,6 +52,8 @@ class Server:
     def make(self) -> None:
         self._run("initdb", "-D", str(self.data), "-A", "trust", "-U", "svcq", "-E", "UTF8",
                   "--no-locale", "--no-sync")  # fmt: skip
+        rules = self.data / "pg_hba.conf"
+        rules.write_text(f"local all +{ASKED} scram-sha-256\n{rules.read_text()}")
 
     def start(self, **settings: str) -> None:
         said = {**self._settings, **settings, "unix_socket_directories": str(self.folder)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from svcq.cli.parser import Namespace, Parser
 from svcq.cli.text import clean, plural
-from svcq.config.shown import has_password, without_password
+from svcq.passwords import has_password, hide_password
 
 if TYPE_CHECKING:
     from svcq.config import Config
@@ -43,25 +43,27 @@ def _migrate(options: Namespace) -> None:
 
     config = load()
     to = _address(options.to)
-    if has_password(to):
-        print(f"svcq: {KNOWN_PASSWORD}", file=sys.stderr)
+    warn_of_password(to)
     moved, asked = _move(config, to)
-    shown = clean(without_password(to))
+    shown = clean(hide_password(to))
     print(f"Moved {plural(moved.jobs, 'job')} ({plural(moved.rows, 'row')}) to {shown}; "
           "the copy was checked.")  # fmt: skip
     if options.switch:
         _switch(config, to)
     else:
         print(f"To use it: svcq config set store {shown}")
-    print(f"The old store, {clean(without_password(config.store))}, is as it was.")
+    print(f"The old store, {clean(hide_password(config.store))}, is as it was.")
     if asked:
         print("The password was not kept: put it in ~/.pgpass, where the service finds it, too.")
 
 
-KNOWN_PASSWORD = (
-    "The address holds a password, which others on this machine could have read in the list of "
-    "processes: change it, and put it in ~/.pgpass."
-)
+def warn_of_password(address: str) -> None:
+    """Of one that was given as an argument."""
+    if has_password(address):
+        print(
+            "svcq: The address holds a password, which others on this machine could have read in "
+            "the list of processes: change it, and put it in ~/.pgpass.", file=sys.stderr,
+        )  # fmt: skip
 
 
 def _address(given: str) -> str:
@@ -88,7 +90,7 @@ def _move(config: Config, to: str) -> tuple[Moved, bool]:
     from getpass import getpass
     from urllib.parse import quote
 
-    password = getpass(f"Password for {clean(without_password(to))}: ")
+    password = getpass(f"Password for {clean(hide_password(to))}: ")
     sign = "&" if "?" in to else "?"
     try:
         return migrate(config, f"{to}{sign}password={quote(password, safe='')}", progress), True

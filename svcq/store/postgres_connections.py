@@ -17,6 +17,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
 from svcq import errors
+from svcq.passwords import hide_password
 from svcq.store.engine import Row
 from svcq.store.postgres_errors import explain, refused
 
@@ -36,11 +37,12 @@ def adapt(context: Any) -> None:
 def parsed(address: str) -> dict[str, Any]:
     try:
         return dict(conninfo_to_dict(address))
-    except psycopg.Error as error:
+    except psycopg.Error:
+        # Its own words may hold a part of the password.
         raise errors.InvalidInput(
-            f"The store's address is none of PostgreSQL ({str(error).strip()}): "
-            "give one such as postgresql://user@host/database."
-        ) from error
+            f"The store's address {hide_password(address)} is none of PostgreSQL: give one such as "
+            "postgresql://user@host/database, with an @ in a name or password as %40."
+        ) from None
 
 
 def place(parameters: dict[str, Any]) -> str:
@@ -53,6 +55,14 @@ def place(parameters: dict[str, Any]) -> str:
     if host.startswith("/"):
         return f"postgresql://{shown}/{name}?host={host}"
     return f"postgresql://{shown}{host or 'localhost'}{f':{port}' if port else ''}/{name}"
+
+
+def check_server(version: int, where: str) -> None:
+    if version < OLDEST_SERVER * 10_000:
+        raise errors.StoreError(
+            f"The store {where} is on PostgreSQL {version // 10_000}, which is too old: svcq needs "
+            f"{OLDEST_SERVER} or later."
+        )
 
 
 class Connections:
@@ -103,11 +113,7 @@ class Connections:
         return connection
 
     def _prepare(self, connection: Connection) -> None:
-        if connection.info.server_version < OLDEST_SERVER * 10_000:
-            raise errors.StoreError(
-                f"The store {self.where} is on PostgreSQL {connection.info.server_version // 10_000}"
-                f", which is too old: svcq needs {OLDEST_SERVER} or later."
-            )
+        check_server(connection.info.server_version, self.where)
         adapt(connection)
         connection.prepare_threshold = 2
         connection.prepared_max = 500
