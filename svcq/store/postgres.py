@@ -169,7 +169,7 @@ class PostgresEngine:
         finally:
             self._close(cursor, "ROLLBACK")
 
-    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:
+    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (nobody waits for a worker here)
         return Writing(self, durable=durable, alone=alone)
 
     def begin(self, *, durable: bool, alone: bool) -> PostgresTransaction:
@@ -227,8 +227,8 @@ class PostgresEngine:
         """A part of the caller's own transaction: it commits, or does not, with theirs."""
         if not isinstance(connection, psycopg.Connection):
             raise errors.InvalidInput(
-                f"The connection is a {type(connection).__name__}, and the store {self.where} is on "
-                "PostgreSQL: give a connection of psycopg 3."
+                f"The connection is a {type(connection).__name__}, and the store {self.where} is "
+                "on PostgreSQL: give a connection of psycopg 3."
             )
         try:
             with connection.transaction():
@@ -252,27 +252,26 @@ class PostgresEngine:
     def _step_in(self, cursor: psycopg.RawCursor[Row]) -> str:
         """Find our tables, until the end of this; what the search path was before."""
         mine = self._store_id()
-        there = cursor.execute("SELECT to_regclass($1)", (f"{SCHEMA}.meta",)).fetchone()
+        before = cursor.execute(
+            "SELECT current_setting('search_path'), set_config('search_path', $1, true)", (SCHEMA,)
+        ).fetchone()
+        assert before is not None
+        there = cursor.execute("SELECT to_regclass('meta')").fetchone()
         theirs = None
         if there is not None and there[0] is not None:
-            found = cursor.execute(
-                f"SELECT value FROM {SCHEMA}.meta WHERE key = 'store_id'"
-            ).fetchone()
+            found = cursor.execute(self._queries["meta"].sql, ("store_id",)).fetchone()
             theirs = found and found[0]
         if theirs != mine:
             raise errors.InvalidInput(
                 f"The connection is not to the database of the store {self.where}: "
                 "open one to that."
             )
-        row = cursor.execute(
-            "SELECT current_setting('search_path'), set_config('search_path', $1, true),"
-            f" set_config('svcq.slot', (-pg_backend_pid())::text, true),"
+        cursor.execute(
+            "SELECT set_config('svcq.slot', (-pg_backend_pid())::text, true),"
             f" pg_advisory_xact_lock({LOCKS}, {_ALONE}),"
-            f" pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})",
-            (SCHEMA,),
-        ).fetchone()
-        assert row is not None
-        return str(row[0])
+            f" pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})"
+        )
+        return str(before[0])
 
     def _store_id(self) -> str:
         with self.read() as tx:
@@ -323,7 +322,7 @@ class PostgresEngine:
             return 0 if row is None else int(row[0] or 0)
 
     def keep_copy(self, version: int) -> None:
-        """Before an upgrade from a version: what pg_dump is for, and an upgrade is one transaction."""
+        """An upgrade is one transaction, and copies are what pg_dump is for."""
 
     def fresh(self) -> Self:
         """Another one on the same store, with connections of its own."""

@@ -144,7 +144,7 @@ class SqliteEngine:
                 if cursor.connection.in_transaction:
                     cursor.execute("COMMIT")
 
-    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:
+    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (whoever writes here is)
         return Writing(self, self._queries, durable, polite)
 
     def begin(self, durable: bool, polite: bool) -> tuple[sqlite3.Cursor, int]:
@@ -243,7 +243,7 @@ class SqliteEngine:
     def ring(self, whom: str = "") -> None:
         ring(os.path.join(self.bells, whom) if whom else self.bells)
 
-    def hear(self, bell: Bell, whom: str = "") -> nullcontext[None]:
+    def hear(self, bell: Bell, whom: str = "") -> nullcontext[None]:  # noqa: ARG002
         """Everyone who writes here can reach it."""
         return nullcontext()
 

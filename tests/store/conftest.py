@@ -98,9 +98,8 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Config]:
         yield load(tmp_path / "home", {})
         return
     server: Server = request.getfixturevalue("postgres")
-    address = server.database()
-    yield load(tmp_path / "home", {"SVCQ_STORE": address})
-    server.drop(address)
+    with server.lent() as address:
+        yield load(tmp_path / "home", {"SVCQ_STORE": address})
 
 
 @pytest.fixture
