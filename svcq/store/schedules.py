@@ -179,6 +179,11 @@ def due(tx: Transaction, n: int) -> list[Schedule]:
     return [Schedule._make(row) for row in tx.rows("due_schedules", now=tx.now, n=n)]
 
 
+def coming(tx: Transaction, n: int) -> list[Schedule]:
+    """Those that a clock of ours fires next, the first of them first."""
+    return [Schedule._make(row) for row in tx.rows("due_schedules", now=1 << 62, n=n)]
+
+
 def environment(tx: Transaction, name: str) -> dict[str, str] | None:
     get(tx, name)
     row = tx.row("schedule_environment", name=name)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from svcq.config import Config, load
 from svcq.jobs import Claim, Job, Outcome, State, completed
@@ -15,10 +14,6 @@ from svcq.store import Claimer, Report, Store, WorkerInfo, open_store
 from tests.postgres import Server
 
 ENGINES = ("sqlite", "postgres")
-
-# A busy machine is no failure, and a failure elsewhere must be repeatable here.
-settings.register_profile("svcq", deadline=None, print_blob=True)
-settings.load_profile("svcq")
 
 
 class Clock:
