@@ -16,7 +16,7 @@ from svcq.store import Worker
 from svcq.store.clocks import standing
 from svcq.store.engine import Engine, Transaction
 from svcq.store.moving import Told, check_schema, copy_tables
-from svcq.store.opening import open_engine
+from svcq.store.opening import need_psycopg, open_engine
 from svcq.store.versions import newest, schema_folder
 from svcq.store.workers import workers
 from svcq.worker.places import Places
@@ -60,6 +60,7 @@ def _fill(config: Config, source: Transaction, told: Told) -> int:
         target.run("set_meta", key="moved_from", value=origin)
 
     if "://" in config.store:
+        need_psycopg()
         from svcq.store.postgres_setup import fill
 
         fill(config, write, origin)

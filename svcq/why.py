@@ -303,7 +303,7 @@ def _scheduled(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
     if job.snoozes and job.error:
         asked = f"it {_first_line(job.error)}; "
     if at > facts.now:
-        says = f"{asked}its time is in {_span(at - facts.now)}, at {_clock(job.run_at)}."
+        says = f"{asked}its time is in {_span(at - facts.now)}, at {clock_time(job.run_at)}."
         return Cause("time", says, at)
     late = _late(facts, lives, at, "time")
     return late._replace(says=f"{asked}{late.says}")
@@ -314,7 +314,7 @@ def _retrying(facts: Facts, lives: Callable[[Worker], bool]) -> Cause:
     at = _ms(job.run_at) or facts.now
     failed = f"attempt {job.failures} of {job.max_attempts} failed{_because(job)}"
     if at > facts.now:
-        when = f"the next is in {_span(at - facts.now)}, at {_clock(job.run_at)}"
+        when = f"the next is in {_span(at - facts.now)}, at {clock_time(job.run_at)}"
         return Cause("failed", f"{failed}; {when}.", at)
     late = _late(facts, lives, at, "failed")
     return late._replace(says=f"{failed}; {late.says}")
@@ -416,7 +416,7 @@ def _completed(job: Job) -> Cause:
     took = (_ms(job.finished_at) or 0) - (_ms(job.started_at) or 0)
     code = "" if job.exit_code is None else f" with exit code {job.exit_code}"
     again = f" It failed {_times(job.failures)} before." if job.failures else ""
-    says = f"it took {_span(max(took, 0))} and ended well{code}, at {_clock(job.finished_at)}."
+    says = f"it took {_span(max(took, 0))} and ended well{code}, at {clock_time(job.finished_at)}."
     return Cause("completed", f"{says}{again}")
 
 
@@ -424,7 +424,7 @@ def _dead(job: Job) -> Cause:
     remedy = f"svcq retry {job.id} runs it again."
     match job.reason:
         case "expired":
-            says = f"it was to start before {_clock(job.expires_at)} and did not."
+            says = f"it was to start before {clock_time(job.expires_at)} and did not."
             if job.expires_at is None:
                 says = "it had not started by the time it was to."
             return Cause("expired", f"{says} {remedy}")
@@ -450,7 +450,7 @@ def _dead(job: Job) -> Cause:
 def _cancelled(job: Job) -> Cause:
     reason = job.reason or "nobody said why"
     parent = next((one for one in job.after if reason.startswith(f"job {one},")), None)
-    at = "" if job.finished_at is None else f", at {_clock(job.finished_at)}"
+    at = "" if job.finished_at is None else f", at {clock_time(job.finished_at)}"
     if parent is not None:
         remedy = f"svcq retry {parent} brings both back."
         return Cause("parent_failed", f"{reason}{at}. {remedy}", jobs=(parent,))
@@ -525,7 +525,7 @@ def _span(ms: int) -> str:
     return f"{whole} {unit} {rest} {part}" if rest else f"{whole} {unit}"
 
 
-def _clock(moment: datetime | None) -> str:
+def clock_time(moment: datetime | None) -> str:
     """A time as the clock on the wall shows it."""
     return "an unknown time" if moment is None else f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
 

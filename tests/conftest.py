@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from svcq.client import Client
 from svcq.config import load
@@ -16,6 +18,12 @@ from tests.postgres import Server, serving
 # A shell that starts us in the background lets all that we start ignore these.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+# A busy machine is no failure, and a failure elsewhere must be repeatable here.
+settings.register_profile(
+    "svcq", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("svcq")
 
 pytest_plugins = ["pytester"]
 
@@ -46,17 +54,15 @@ def engine(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def stores(engine: str, request: pytest.FixtureRequest) -> Iterator[Callable[[], dict[str, str]]]:
     """Gives the variables that name a store of this test's own, anew at each call."""
-    made: list[str] = []
+    with ExitStack() as lent:
 
-    def another() -> dict[str, str]:
-        if engine == "sqlite":
-            return {}
-        made.append(request.getfixturevalue("postgres").database())
-        return {"SVCQ_STORE": made[-1]}
+        def another() -> dict[str, str]:
+            if engine == "sqlite":
+                return {}
+            server: Server = request.getfixturevalue("postgres")
+            return {"SVCQ_STORE": lent.enter_context(server.lent())}
 
-    yield another
-    for address in made:
-        request.getfixturevalue("postgres").drop(address)
+        yield another
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

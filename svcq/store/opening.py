@@ -41,15 +41,9 @@ def upgrade_store(config: Config) -> tuple[int, int]:
 
 
 def open_engine(config: Config, *, clock: Callable[[], int] | None = None) -> Engine:
-    scheme, separator, _ = config.store.partition("://")
-    if not separator:
-        return _open_file(config, clock)
-    if scheme not in ("postgresql", "postgres"):
-        raise errors.InvalidInput(
-            f"A store on {scheme} is not supported by this version: name a file, or an address "
-            "such as postgresql://user@host/database."
-        )
-    return _open_server(config, clock)
+    if "://" in config.store:
+        return _open_server(config, clock)
+    return _open_file(config, clock)
 
 
 def _open_file(config: Config, clock: Callable[[], int] | None) -> Engine:
@@ -61,13 +55,18 @@ def _open_file(config: Config, clock: Callable[[], int] | None) -> Engine:
 
 
 def _open_server(config: Config, clock: Callable[[], int] | None) -> Engine:
+    need_psycopg()
+    from svcq.store import postgres_setup
+
+    return postgres_setup.open_or_make(config, clock)
+
+
+def need_psycopg() -> None:
+    """It is an extra: who keeps the store in a file does without."""
     try:
-        from svcq.store import postgres_setup
-    except ModuleNotFoundError as error:
-        if error.name != "psycopg":
-            raise
+        import psycopg  # noqa: F401
+    except ImportError as error:  # without its library, the package alone cannot be imported either
         raise errors.StoreError(
-            "A store on PostgreSQL needs the package psycopg, which is not installed: "
+            f"A store on PostgreSQL needs the package psycopg, which cannot be used here ({error}): "
             "pip install 'svcq[postgres]'."
         ) from None
-    return postgres_setup.open_or_make(config, clock)

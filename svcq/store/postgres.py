@@ -183,7 +183,7 @@ class PostgresEngine:
         finally:
             self._close(cursor, "ROLLBACK")
 
-    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:
+    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (nobody waits for a worker here)
         return Writing(self, durable=durable, alone=alone)
 
     def begin(self, *, durable: bool, alone: bool) -> PostgresTransaction:
@@ -282,27 +282,27 @@ class PostgresEngine:
 
     def _step_in(self, cursor: psycopg.RawCursor[Row], *, alone: bool) -> str:
         """Find our tables, until the end of this; what the search path was before."""
-        there = cursor.execute("SELECT to_regclass($1)", (f"{SCHEMA}.meta",)).fetchone()
+        row = cursor.execute(
+            "SELECT current_setting('search_path'), set_config('search_path', $1, true)",
+            # Temporary tables of theirs would come first if they were not named last.
+            (f"{SCHEMA}, pg_temp",),
+        ).fetchone()
+        assert row is not None
+        there = cursor.execute("SELECT to_regclass('meta')").fetchone()
         theirs = None
         if there is not None and there[0] is not None:
-            found = cursor.execute(
-                f"SELECT value FROM {SCHEMA}.meta WHERE key = 'store_id'"
-            ).fetchone()
+            found = cursor.execute(self._queries["meta"].sql, ("store_id",)).fetchone()
             theirs = found and found[0]
         if theirs != self._store_id:
             raise errors.InvalidInput(
                 f"The connection is not to the database of the store {self.where}: "
                 "open one to that."
             )
-        first = f" pg_advisory_xact_lock({LOCKS}, {_ALONE})," if alone else ""
-        row = cursor.execute(
-            "SELECT current_setting('search_path'), set_config('search_path', $1, true),"
-            f" set_config('svcq.slot', (-pg_backend_pid())::text, true),{first}"
-            f" pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})",
-            # Temporary tables of theirs would come first if they were not named last.
-            (f"{SCHEMA}, pg_temp",),
-        ).fetchone()
-        assert row is not None
+        first = f"pg_advisory_xact_lock({LOCKS}, {_ALONE}), " if alone else ""
+        cursor.execute(
+            f"SELECT set_config('svcq.slot', (-pg_backend_pid())::text, true), {first}"
+            f"pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})"
+        )
         return str(row[0])
 
     @cached_property
@@ -355,7 +355,7 @@ class PostgresEngine:
             return 0 if row is None else int(row[0] or 0)
 
     def keep_copy(self, version: int) -> None:
-        """Before an upgrade from a version: what pg_dump is for, and an upgrade is one transaction."""
+        """An upgrade is one transaction, and copies are what pg_dump is for."""
 
     def fresh(self) -> Self:
         """Another one on the same store, with connections of its own."""

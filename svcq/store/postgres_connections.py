@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -131,6 +130,3 @@ class Connections:
         if self._pid == os.getpid():
             for connection in idle:
                 connection.close()
-
-
-Opener = Callable[[], Connection]

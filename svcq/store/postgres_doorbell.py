@@ -1,4 +1,4 @@
-"""The doorbell on PostgreSQL: NOTIFY, and a thread that listens and rings the bells of this machine.
+"""The doorbell on PostgreSQL: NOTIFY, and a thread that listens and rings a bell of this machine.
 
 A burst rings once: who has just rung does not ring again for a moment, and who hears a ring looks
 once more after that moment has passed. What was written before either is seen.

@@ -17,10 +17,15 @@ from svcq.store.postgres_connections import SCHEMA
 from svcq.store.versions import migrate, newest, schema_folder
 
 
-def open_or_make(config: Config, clock: Callable[[], int] | None = None) -> PostgresEngine:
+def engine_of(config: Config, clock: Callable[[], int] | None = None) -> PostgresEngine:
+    """Whether or not there is a store."""
     # Bells are of this machine: beside what else the home has, since the store is elsewhere.
     bells = os.path.join(config.directory, "bells")
-    engine = PostgresEngine(config.store, bells, busy_wait_ms=config.busy_wait, clock=clock)
+    return PostgresEngine(config.store, bells, busy_wait_ms=config.busy_wait, clock=clock)
+
+
+def open_or_make(config: Config, clock: Callable[[], int] | None = None) -> PostgresEngine:
+    engine = engine_of(config, clock)
     try:
         host.private_directory(config.home)
         with engine.read() as tx:
@@ -40,8 +45,8 @@ def _is_there(tx: PostgresTransaction) -> bool:
     store, tables = row
     if not store and tables:
         raise NotAStore(
-            f"The schema {SCHEMA} of this database holds {tables} tables that are no store of svcq: "
-            "use another database."
+            f"The schema {SCHEMA} of this database holds {tables} tables that are no store of "
+            "svcq: use another database."
         )
     return bool(store)
 
@@ -54,9 +59,11 @@ def _make(engine: PostgresEngine) -> None:
 
 def fill(config: Config, write: Callable[[Transaction], None], origin: str) -> None:
     """What is to be in a store that nobody has used yet, in one transaction with the store."""
-    bells = os.path.join(config.directory, "bells")
-    engine = PostgresEngine(config.store, bells, busy_wait_ms=config.busy_wait)
-    with closing(engine), _may_be_made(engine), engine.write(durable=True) as tx:
+    with (
+        closing(engine_of(config)) as engine,
+        _may_be_made(engine),
+        engine.write(durable=True) as tx,
+    ):
         engine.settle(tx)
         if not _is_there(tx):
             _create(tx)
@@ -77,7 +84,10 @@ def _may_be_made(engine: PostgresEngine) -> Iterator[None]:
     try:
         yield
     except NotPermitted as error:
+        with engine.read() as tx:
+            if _is_there(tx):
+                raise
         raise NotPermitted(
-            f"There is no store in {engine.where} yet, and its user may not make one: let its owner "
-            f"run svcq once, or GRANT CREATE ON DATABASE to that user."
+            f"There is no store in {engine.where} yet, and its user may not make one: let the "
+            "owner of the database run svcq once, or GRANT CREATE ON DATABASE to that user."
         ) from error

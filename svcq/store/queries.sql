@@ -236,7 +236,7 @@ SELECT l.id, l.queue, l.kind, l.host, l.condition,
           AND k.condition = l.condition AND k.head IS NOT NULL
         ORDER BY k.head LIMIT 1) AS keyed
 FROM lanes AS l JOIN queues AS q ON q.name = l.queue
-WHERE l.key = '' AND l.host IN ('', :host) AND q.paused = 0;
+WHERE l.key = '' AND l.host IN ('', :host) AND q.paused = 0 ORDER BY l.id;
 
 -- name: running_in
 -- For a limit across all machines: from the counters, never by counting jobs.
@@ -497,11 +497,11 @@ SELECT DISTINCT key FROM lanes WHERE queue = :queue AND key <> '';
 
 -- name: due
 -- Jobs whose time has come, oldest first.
-SELECT id FROM jobs WHERE due_at <= :now ORDER BY due_at LIMIT :n;
+SELECT id FROM jobs WHERE due_at <= :now ORDER BY due_at, id LIMIT :n;
 
 -- name: expired
 -- Jobs that were to start before now and did not.
-SELECT id FROM jobs WHERE expires_at <= :now ORDER BY expires_at LIMIT :n;
+SELECT id FROM jobs WHERE expires_at <= :now ORDER BY expires_at, id LIMIT :n;
 
 ----------------------------------------------------------------------------------------- workers
 
@@ -546,7 +546,7 @@ FROM workers WHERE state <> 'ended' OR :ended = 1 ORDER BY id;
 -- What goes back when a worker is lost.
 SELECT id, run FROM jobs
 WHERE state = 'processing' AND worker = :worker
-  AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL;
+  AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL ORDER BY id;
 
 -- name: lapsed_leases
 -- Workers written by hand that have not been heard of in time.
@@ -1307,3 +1307,43 @@ HAVING max(seq) > 0;
 -- What has just been filled has no statistics yet, and the first claim would read all of it.
 ANALYZE jobs, specs, lanes, runs, tags, parents, unique_keys, environments, changes, counts, minutes,
         schedules, firings, queues, keys, workers, tasks, requests;
+
+----------------------------------------------------------------------------------------- doctor
+
+-- name: server [postgres]
+-- What decides whether what was told survives, and whether the store stays quick.
+SELECT current_setting('server_version'), pg_is_in_recovery(),
+       current_setting('fsync'), current_setting('full_page_writes'), current_setting('autovacuum'),
+       reset_val
+FROM pg_settings WHERE name = 'synchronous_commit';
+
+-- name: rights [postgres]
+-- What the user may do here: make a store, look, add, work, steer; and who owns the store.
+SELECT current_user, has_database_privilege(current_database(), 'CREATE'),
+       to_regclass(:schema || '.meta') IS NOT NULL,
+       coalesce(has_table_privilege(to_regclass(:schema || '.jobs'), 'SELECT'), false),
+       coalesce(has_table_privilege(to_regclass(:schema || '.jobs'), 'INSERT'), false),
+       coalesce(has_table_privilege(to_regclass(:schema || '.runs'), 'INSERT'), false),
+       coalesce(has_table_privilege(to_regclass(:schema || '.queues'), 'DELETE'), false),
+       (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = :schema);
+
+-- name: connections_left [postgres]
+-- Those for everyone; a few more are kept for superusers.
+SELECT current_setting('max_connections')::integer
+       - current_setting('superuser_reserved_connections')::integer - count(*),
+       count(*) FILTER (WHERE application_name = 'svcq' AND datname = current_database())
+FROM pg_stat_activity WHERE backend_type = 'client backend';
+
+-- name: vacuumed [postgres]
+-- The table of ours that has the most to clean up, and when that was last done.
+SELECT relname, n_dead_tup, n_live_tup,
+       (extract(epoch FROM clock_timestamp() - greatest(last_autovacuum, last_vacuum)) * 1000)::bigint
+FROM pg_stat_user_tables WHERE schemaname = :schema ORDER BY n_dead_tup DESC LIMIT 1;
+
+-- name: oldest_transaction [postgres]
+-- Nothing that it might still see can be cleaned up, in whichever database of the server.
+SELECT pid, coalesce(nullif(application_name, ''), 'a program without a name'), datname,
+       (extract(epoch FROM clock_timestamp() - xact_start) * 1000)::bigint
+FROM pg_stat_activity
+WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+ORDER BY xact_start LIMIT 1;

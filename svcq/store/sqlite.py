@@ -85,7 +85,9 @@ class SqliteTransaction:
     def fill(self, name: str, rows: Sequence[Sequence[Any]], /) -> None:
         table, columns = self._queries[name].reads()
         marks = ", ".join("?" * len(columns))
-        self.cursor.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+        self.cursor.executemany(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows
+        )
 
     def script(self, text: str, /) -> None:
         """Statement by statement: executescript would commit the transaction we are in."""
@@ -155,7 +157,7 @@ class SqliteEngine:
                 if cursor.connection.in_transaction:
                     cursor.execute("COMMIT")
 
-    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:
+    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (whoever writes here is)
         return Writing(self, self._queries, durable, polite)
 
     def begin(self, durable: bool, polite: bool) -> tuple[sqlite3.Cursor, int]:
@@ -259,7 +261,7 @@ class SqliteEngine:
     def ring(self, whom: str = "") -> None:
         ring(os.path.join(self.bells, whom) if whom else self.bells)
 
-    def hear(self, bell: Bell, whom: str = "") -> nullcontext[None]:
+    def hear(self, bell: Bell, whom: str = "") -> nullcontext[None]:  # noqa: ARG002
         """Everyone who writes here can reach it."""
         return nullcontext()
 

@@ -29,7 +29,8 @@ def connect(desk: Desk) -> Connect:
     opened: type[Any] = psycopg.Connection if "://" in address else sqlite3.Connection
     open_it: Connect = psycopg.connect if opened is psycopg.Connection else sqlite3.connect
     with closing(open_it(address)) as made:
-        made.execute("CREATE TABLE orders (id INTEGER)")
+        made.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER)")
+        made.execute("DELETE FROM orders")
         made.commit()
     return lambda **options: open_it(address, **options)
 

