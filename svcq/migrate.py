@@ -95,8 +95,8 @@ def _check_nobody_works(tx: Transaction, source: Engine, places: Places, *, now:
         )
     if places.spool.is_dir() and any(places.spool.glob("*.json")):
         raise Refused(
-            f"The ends of some jobs were not written to the store yet (they are in {places.spool}): "
-            f"svcq worker start delivers them; stop it, {then}."
+            "The ends of some jobs were not written to the store yet (they are in "
+            f"{places.spool}): svcq worker start delivers them; stop it, {then}."
         )
 
 

@@ -12,10 +12,10 @@ MASK = "********"
 # What an address may say after its question mark that is no secret.
 _HARMLESS = frozenset(
     ["application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname",
-     "fallback_application_name", "gssencmode", "host", "hostaddr", "keepalives", "keepalives_count",
-     "keepalives_idle", "keepalives_interval", "load_balance_hosts", "options", "passfile", "port",
-     "require_auth", "service", "sslcert", "sslkey", "sslmode", "sslnegotiation", "sslrootcert",
-     "target_session_attrs", "tcp_user_timeout", "user"]
+     "fallback_application_name", "gssencmode", "host", "hostaddr", "keepalives",
+     "keepalives_count", "keepalives_idle", "keepalives_interval", "load_balance_hosts",
+     "options", "passfile", "port", "require_auth", "service", "sslcert", "sslkey", "sslmode",
+     "sslnegotiation", "sslrootcert", "target_session_attrs", "tcp_user_timeout", "user"]
 )  # fmt: skip
 
 
@@ -27,8 +27,9 @@ def need_no_password(address: str) -> None:
     """For what is kept in a unit of the system, which others may read."""
     if has_password(address):
         raise InvalidInput(
-            "SVCQ_STORE holds a password, which would stand in a unit that others can read: put the "
-            "address into the configuration (svcq config set store), and the password in ~/.pgpass."
+            "SVCQ_STORE holds a password, which would stand in a unit that others can read: put "
+            "the address into the configuration (svcq config set store), and the password in "
+            "~/.pgpass."
         )
 
 

@@ -78,6 +78,19 @@ class Server:
         rules = self.data / "pg_hba.conf"
         rules.write_text(f"local all +{ASKED} scram-sha-256\n{rules.read_text()}")
 
+    @contextmanager
+    def standby(self) -> Iterator[Server]:
+        """A second server that follows this one, for as long as the block lasts."""
+        with _folder() as folder:
+            follower = Server(folder, self._settings)
+            follower._run("pg_basebackup", "-D", str(follower.data), "-R", "-c", "fast",
+                          "-h", str(self.folder), "-U", "svcq")  # fmt: skip
+            follower.start()
+            try:
+                yield follower
+            finally:
+                follower.stop("immediate")
+
     def start(self, **settings: str) -> None:
         said = {**self._settings, **settings, "unix_socket_directories": str(self.folder)}
         options = " ".join(f"-c {name}={value}" for name, value in said.items())
@@ -159,8 +172,7 @@ class Server:
 @contextmanager
 def serving(**settings: str) -> Iterator[Server]:
     """A server for as long as the block lasts."""
-    folder = Path(tempfile.mkdtemp(prefix="svcq-pg-"))
-    try:
+    with _folder() as folder:
         server = Server(folder, settings)
         server.make()
         server.start()
@@ -169,5 +181,12 @@ def serving(**settings: str) -> Iterator[Server]:
         finally:
             if (server.data / "postmaster.pid").exists():
                 server.stop("immediate")
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="svcq-pg-"))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -20,7 +20,7 @@ Told = Callable[[str, int], None]
 
 
 class Table(NamedTuple):
-    """How all of a table is read, and written; `fill` where it is as it was read."""
+    """How all of a table is read, and written; without `write`, as it was read."""
 
     name: str
     read: str
@@ -30,11 +30,12 @@ class Table(NamedTuple):
 
 TABLES = (
     *(
-        Table(name, f"whole_{name}")
-        for name in (
-            "queues", "lanes", "keys", "environments", "workers", "tasks", "requests",
-            "schedules", "firings", "specs", "runs", "tags", "parents", "unique_keys", "jobs",
-            "changes",
+        Table(read.removeprefix("whole_"), read)
+        for read in (
+            "whole_queues", "whole_lanes", "whole_keys", "whole_environments", "whole_workers",
+            "whole_tasks", "whole_requests", "whole_schedules", "whole_firings", "whole_specs",
+            "whole_runs", "whole_tags", "whole_parents", "whole_unique_keys", "whole_jobs",
+            "whole_changes",
         )
     ),
     # Engines differ in how many rows a sum is made of.

@@ -67,6 +67,6 @@ def need_psycopg() -> None:
         import psycopg  # noqa: F401
     except ImportError as error:  # without its library, the package alone cannot be imported either
         raise errors.StoreError(
-            f"A store on PostgreSQL needs the package psycopg, which cannot be used here ({error}): "
-            "pip install 'svcq[postgres]'."
+            "A store on PostgreSQL needs the package psycopg, which cannot be used here "
+            f"({error}): pip install 'svcq[postgres]'."
         ) from None

@@ -267,8 +267,8 @@ class PostgresEngine:
             )
         if connection.info.transaction_status.name == "INERROR":
             raise errors.StoreError(
-                "The transaction of the connection has failed already, so that nothing can be added "
-                "to it: roll it back first."
+                "The transaction of the connection has failed already, so that nothing can be "
+                "added to it: roll it back first."
             )
 
     def _borrowed_cursor(self, connection: psycopg.Connection[Any]) -> psycopg.RawCursor[Row]:

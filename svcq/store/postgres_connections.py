@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -34,14 +35,16 @@ def adapt(context: Any) -> None:
 
 
 def parsed(address: str) -> dict[str, Any]:
-    try:
-        return dict(conninfo_to_dict(address))
-    except psycopg.Error:
-        # Its own words may hold a part of the password.
-        raise errors.InvalidInput(
-            f"The store's address {hide_password(address)} is none of PostgreSQL: give one such as "
-            "postgresql://user@host/database, with an @ in a name or password as %40."
-        ) from None
+    with suppress(psycopg.Error):
+        parameters = dict(conninfo_to_dict(address))
+        port = str(parameters.get("port") or "").replace(",", "")
+        if port.isdigit() or not port:  # the name of a port is half of someone's password
+            return parameters
+    # Its own words may hold a part of the password.
+    raise errors.InvalidInput(
+        f"The store's address {hide_password(address)} is none of PostgreSQL: give one such as "
+        "postgresql://user@host/database, with signs such as @ and / in a password as %40 and %2F."
+    )
 
 
 def place(parameters: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from svcq.finding import Finding, said_by
 from svcq.store.engine import Transaction
 from svcq.store.postgres import PostgresEngine
 from svcq.store.postgres_connections import SCHEMA
-from svcq.store.postgres_setup import engine_of
+from svcq.store.postgres_setup import engine_of, holds_store
 from svcq.times import MINUTE, format_duration
 
 SLOW = 100.0  # milliseconds, there and back
@@ -23,8 +23,7 @@ LONG_OPEN = 10 * MINUTE
 def is_there(config: Config) -> bool:
     """Whether the database holds a store; none is made."""
     with closing(engine_of(config)) as engine, engine.read() as tx:
-        row = tx.row("rights", schema=SCHEMA)
-        return bool(row and row[2])
+        return holds_store(tx)
 
 
 def examine_server(config: Config) -> Iterator[Finding]:
@@ -62,8 +61,9 @@ def _rights(tx: Transaction) -> Finding:
     if not there:
         if may_make:
             return Finding("rights", True, f"{user} may make the store, with the first job")
-        return Finding("rights", False, f"there is no store yet, and {user} may not make one",
-                       f"GRANT CREATE ON DATABASE ... TO {user}, or let its owner run svcq once")  # fmt: skip
+        says = f"there is no store yet, and {user} may not make one"
+        remedy = f"GRANT CREATE ON DATABASE ... TO {user}, or let its owner run svcq once"
+        return Finding("rights", False, says, remedy)
     if owns:
         return Finding("rights", True, f"{user} owns the store")
     may = [word for word, right in (("look", looks), ("add jobs", adds), ("run them", works),
@@ -107,7 +107,8 @@ def _transactions(tx: Transaction) -> Finding:
     if row is None or row[3] < LONG_OPEN:
         return Finding("transactions", True, "none is open for long")
     pid, program, database, age = row
-    says = f"{program} (pid {pid} of the server, in {database}) has one open for {format_duration(age)}"
+    who = f"{program} (pid {pid} of the server, in {database})"
+    says = f"{who} has one open for {format_duration(age)}"
     return Finding("transactions", False, f"{says}; meanwhile nothing can be cleaned up",
                    f"end it there, or with SELECT pg_terminate_backend({pid})")  # fmt: skip
 

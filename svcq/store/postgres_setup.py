@@ -11,7 +11,7 @@ from svcq import host
 from svcq.config import Config
 from svcq.errors import NotAStore, NotPermitted
 from svcq.store.engine import Transaction
-from svcq.store.moving import check_unused
+from svcq.store.moving import TABLES, check_unused
 from svcq.store.postgres import PostgresEngine, PostgresTransaction
 from svcq.store.postgres_connections import SCHEMA
 from svcq.store.versions import migrate, newest, schema_folder
@@ -29,7 +29,7 @@ def open_or_make(config: Config, clock: Callable[[], int] | None = None) -> Post
     try:
         host.private_directory(config.home)
         with engine.read() as tx:
-            there = _is_there(tx)
+            there = holds_store(tx)
         if not there:
             _make(engine)
     except BaseException:
@@ -38,7 +38,7 @@ def open_or_make(config: Config, clock: Callable[[], int] | None = None) -> Post
     return engine
 
 
-def _is_there(tx: PostgresTransaction) -> bool:
+def holds_store(tx: PostgresTransaction) -> bool:
     """Whether there is a store; where its schema holds something else, that is refused."""
     row = tx.row("schema_state", schema=SCHEMA)
     assert row is not None
@@ -53,7 +53,7 @@ def _is_there(tx: PostgresTransaction) -> bool:
 
 def _make(engine: PostgresEngine) -> None:
     with _may_be_made(engine), engine.write(durable=True) as tx:
-        if not _is_there(tx):  # someone may have been faster
+        if not holds_store(tx):  # someone may have been faster
             _create(tx)
 
 
@@ -65,12 +65,13 @@ def fill(config: Config, write: Callable[[Transaction], None], origin: str) -> N
         engine.write(durable=True) as tx,
     ):
         engine.settle(tx)
-        if not _is_there(tx):
+        if not holds_store(tx):
             _create(tx)
         check_unused(tx, newest(schema_folder(engine.name)), engine.where, origin)
         write(tx)
         tx.rows("beyond_ids")
-        tx.run("analyze")
+        # What has just been filled has no statistics, and the first claim would read all of it.
+        tx.script("; ".join(f"ANALYZE {table.name}" for table in TABLES))
 
 
 def _create(tx: PostgresTransaction) -> None:
@@ -85,7 +86,7 @@ def _may_be_made(engine: PostgresEngine) -> Iterator[None]:
         yield
     except NotPermitted as error:
         with engine.read() as tx:
-            if _is_there(tx):
+            if holds_store(tx):
                 raise
         raise NotPermitted(
             f"There is no store in {engine.where} yet, and its user may not make one: let the "

@@ -1303,11 +1303,6 @@ HAVING max(id) > 0
 UNION ALL SELECT setval(pg_get_serial_sequence('changes', 'seq'), max(seq)) FROM changes
 HAVING max(seq) > 0;
 
--- name: analyze [postgres]
--- What has just been filled has no statistics yet, and the first claim would read all of it.
-ANALYZE jobs, specs, lanes, runs, tags, parents, unique_keys, environments, changes, counts, minutes,
-        schedules, firings, queues, keys, workers, tasks, requests;
-
 ----------------------------------------------------------------------------------------- doctor
 
 -- name: server [postgres]

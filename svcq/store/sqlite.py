@@ -85,9 +85,9 @@ class SqliteTransaction:
     def fill(self, name: str, rows: Sequence[Sequence[Any]], /) -> None:
         table, columns = self._queries[name].reads()
         marks = ", ".join("?" * len(columns))
-        self.cursor.executemany(
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows
-        )
+        # The names are those of a statement of ours.
+        into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
+        self.cursor.executemany(into, rows)
 
     def script(self, text: str, /) -> None:
         """Statement by statement: executescript would commit the transaction we are in."""
@@ -214,12 +214,12 @@ class SqliteEngine:
                 self._connection.execute("ROLLBACK")
 
     @contextmanager
-    def borrowed(self, connection: Any, *, alone: bool = True) -> Iterator[SqliteTransaction]:
+    def borrowed(self, connection: Any, *, alone: bool = True) -> Iterator[SqliteTransaction]:  # noqa: ARG002
         """A part of the caller's own transaction: it commits, or does not, with theirs."""
         if not isinstance(connection, sqlite3.Connection):
             raise errors.InvalidInput(
-                f"The connection is one of {type(connection).__module__.partition('.')[0]}, and the "
-                f"store {self.path} is a file of SQLite: give a connection of sqlite3 to it."
+                f"The connection is one of {type(connection).__module__.partition('.')[0]}, and "
+                f"the store {self.path} is a file of SQLite: give a connection of sqlite3 to it."
             )
         with self._explained():
             cursor = connection.cursor()

@@ -350,8 +350,7 @@ def test_nobody_writes_meanwhile(full: Config, target: str) -> None:
             with closing(open_engine(config._replace(busy_wait=50))) as other:
                 for alone in (True, False):
                     with pytest.raises(StoreError, match="locked by another"):
-                        with other.write(durable=True, alone=alone):
-                            pass
+                        other.write(durable=True, alone=alone).__enter__()
 
         return check
 

@@ -16,7 +16,7 @@ import pytest
 import svcq
 from svcq.client import Client
 from svcq.config import load
-from svcq.errors import DependencyCycle, InvalidInput, NameTaken, UniqueTaken
+from svcq.errors import InvalidInput, NameTaken, UniqueTaken
 from svcq.jobs import Job, State
 from tests.clients import ROOT, assert_sentence
 from tests.helpers import eventually
