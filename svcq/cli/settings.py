@@ -49,7 +49,7 @@ def _set(options: Namespace) -> None:
 
             warn_of_password(options.value)
         set_value(_home(), options.key, options.value)
-    print(f"{options.key} is set.")
+    print(f"{options.key} is set.{_when(options.key)}")
 
 
 def _unset(options: Namespace) -> None:
@@ -59,7 +59,14 @@ def _unset(options: Namespace) -> None:
         door.ask("PATCH", "/config", body={options.key: None})
     else:
         unset_value(_home(), options.key)
-    print(f"{options.key} has its default.")
+    print(f"{options.key} has its default.{_when(options.key)}")
+
+
+def _when(key: str) -> str:
+    """What there is to say of those who run on the settings meanwhile."""
+    if key != "store":
+        return ""
+    return " What runs keeps the store it has until it is started anew: svcq restart, or svcq up."
 
 
 def _list(options: Namespace) -> None:

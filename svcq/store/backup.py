@@ -19,7 +19,8 @@ def back_up(engine: Engine, target: Path, config: Config, *, environments: bool)
     """An online copy, checked; environments stay behind unless asked for."""
     if not isinstance(engine, SqliteEngine):
         with engine.read() as tx:
-            files.build(target, partial(_copy, tx, config), environments=environments)
+            copy = partial(_copy, tx, config)
+            files.build(target, copy, environments=environments, now=tx.now)
         return
 
     def settle(path: str) -> None:
@@ -32,7 +33,6 @@ def back_up(engine: Engine, target: Path, config: Config, *, environments: bool)
 
 def _copy(source: Transaction, config: Config, target: Transaction) -> None:
     copy_tables(source, target)
-    target.now = source.now
     _settle(target, config)
 
 

@@ -53,12 +53,16 @@ class Query:
 
 
 class Transaction(Protocol):
-    """A unit of reading or writing. `now` is its time in Unix milliseconds."""
+    """A unit of reading or writing."""
 
-    now: int
-    alone: bool
-    """Whether nobody else may write but what is kept apart by rows: plain jobs that are added,
-    claimed and finished."""
+    @property
+    def now(self) -> int:
+        """Its time, in Unix milliseconds."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else may write but what is kept apart by rows: plain jobs that are added,
+        claimed and finished."""
 
     def rows(self, name: str, /, **values: Any) -> list[Row]: ...
 

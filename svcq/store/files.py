@@ -163,11 +163,14 @@ def copy(
             _leave_environments(connection)
 
 
-def build(target: Path, fill: Callable[[Transaction], None], *, environments: bool) -> None:
-    """A new store at `target` that `fill` writes; all of it or nothing."""
+def build(
+    target: Path, fill: Callable[[Transaction], None], *, environments: bool, now: int | None = None
+) -> None:
+    """A new store at `target` that `fill` writes, as of `now`; all of it or nothing."""
     with _draft_of(target) as (_, connection):
         tx = _begin_store(connection)
         name_anew(tx)
+        tx.now = tx.now if now is None else now
         fill(tx)
         connection.execute("COMMIT")
         if not environments:

@@ -14,6 +14,7 @@ from psycopg.rows import class_row, dict_row
 
 from svcq.errors import InvalidInput, NotFound, StoreBusy, StoreError, StoreReadOnly, UniqueTaken
 from svcq.store import Filter, Store
+from svcq.store.engine import Engine
 from tests.helpers import eventually
 from tests.postgres import Server
 from tests.store.conftest import Clock, Desk
@@ -265,11 +266,17 @@ def test_an_open_transaction_with_other_jobs_holds_up_what_people_do(
     desk.add()
     assert len(desk.claimed(5)) == 2
     impatient = desk.store.engine.fresh()
-    impatient._connections.busy_wait_ms = 50  # type: ignore[attr-defined]
+    impatient.connections.busy_wait_ms = 50  # type: ignore[attr-defined]
     with closing(impatient), pytest.raises(StoreBusy, match="locked by another transaction"):
-        impatient.begin(durable=True, alone=True)  # type: ignore[attr-defined]
+        held(impatient)
     own.rollback()
     desk.store.cancel(job)
+
+
+def held(engine: Engine) -> int:
+    """A transaction that writes takes its locks with its first statement."""
+    with engine.write(durable=True) as tx:
+        return tx.now
 
 
 @only("postgres")

@@ -21,7 +21,7 @@ from svcq.host import processes
 from svcq.jobs import State
 from svcq.migrate import migrate
 from svcq.store import WorkerInfo
-from svcq.store.engine import Transaction
+from svcq.store.engine import Engine, Transaction
 from svcq.store.moving import TABLES
 from svcq.store.opening import open_engine
 from svcq.store.versions import newest, schema_folder
@@ -350,7 +350,7 @@ def test_nobody_writes_meanwhile(full: Config, target: str) -> None:
             with closing(open_engine(config._replace(busy_wait=50))) as other:
                 for alone in (True, False):
                     with pytest.raises(StoreError, match="locked by another"):
-                        other.write(durable=True, alone=alone).__enter__()
+                        hold(other, alone=alone)
 
         return check
 
@@ -360,3 +360,8 @@ def test_nobody_writes_meanwhile(full: Config, target: str) -> None:
         str(Path(full.store).with_name("b.db")),
         look(nobody_can(at(full, target))),
     )
+
+
+def hold(engine: Engine, *, alone: bool) -> int:
+    with engine.write(durable=True, alone=alone) as tx:
+        return tx.now
