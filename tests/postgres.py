@@ -38,6 +38,10 @@ _TABLES = (
     "environments", "workers", "changes", "counts", "minutes", "schedules", "firings", "tasks",
     "requests",
 )  # fmt: skip
+# Whoever left a transaction open would hold up the next test.
+_END_OTHERS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 _NUMBERED = {"lanes": "id", "environments": "id", "workers": "id", "changes": "seq"}
 _EMPTY = ";".join(
     [
@@ -144,6 +148,7 @@ class Server:
         yield url
         try:
             with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(_END_OTHERS)
                 connection.execute(_EMPTY)
         except psycopg.Error:  # a test took it apart
             self.drop(url)
@@ -159,10 +164,7 @@ class Server:
     def drop(self, url: str) -> None:
         """Let the next test have it, as new."""
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
+            connection.execute(_END_OTHERS)
             connection.execute("DROP SCHEMA IF EXISTS svcq CASCADE")
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")

@@ -80,7 +80,10 @@ class Connections:
         """A connection that nobody else has; whether it was used before, and may be dead."""
         with self._lock:
             if self._pid != os.getpid():
-                self._idle, self._pid = [], os.getpid()  # those of the process we are a copy of
+                for copied in self._idle:
+                    # Of our parent, which goes on using it: not ours to close, or to be warned of.
+                    copied._pool = None  # noqa: SLF001  as psycopg marks those of pools
+                self._idle, self._pid = [], os.getpid()
             if self._idle:
                 return self._idle.pop(), True
         return self.make(), False

@@ -734,7 +734,7 @@ DO UPDATE SET n = minutes.n + excluded.n, total_ms = minutes.total_ms + excluded
 
 -- fragment: parents_of [postgres]
 -- Whom a job comes after.
-(SELECT json_agg(parent)::text FROM parents WHERE child = jobs.id)
+(SELECT json_agg(parent ORDER BY parent)::text FROM parents WHERE child = jobs.id)
 
 -- fragment: is_found [sqlite]
 -- A job by a part of what it says.

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -205,8 +205,8 @@ def test_what_is_imported_twice_collides_by_name_and_leaves_nothing(
     new = make_client("new")
     new.import_lines(full.export())
     before = everything(new)
-    with pytest.raises(UniqueTaken) as caught:
-        new.import_lines(full.export())
+    with closing(full.export()) as lines, pytest.raises(UniqueTaken) as caught:
+        new.import_lines(lines)
     assert_sentence(caught.value)
     assert everything(new) == before
 
