@@ -80,10 +80,7 @@ class Connections:
         """A connection that nobody else has; whether it was used before, and may be dead."""
         with self._lock:
             if self._pid != os.getpid():
-                for copied in self._idle:
-                    # Of our parent, which goes on using it: not ours to close, or to be warned of.
-                    copied._pool = None  # noqa: SLF001  as psycopg marks those of pools
-                self._idle, self._pid = [], os.getpid()
+                self._idle, self._pid = [], os.getpid()  # those of the process we are a copy of
             if self._idle:
                 return self._idle.pop(), True
         return self.make(), False
@@ -107,6 +104,8 @@ class Connections:
             )  # fmt: skip
         except psycopg.Error as error:
             raise refused(error, self.where) from error
+        # As psycopg marks those of a pool: they end with the program, or belong to its parent.
+        connection._pool = None  # noqa: SLF001
         try:
             self._prepare(connection)
         except psycopg.Error as error:
