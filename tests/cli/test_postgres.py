@@ -78,6 +78,20 @@ def test_everything_that_is_done_on_one_evening(svcq: Svcq, address: str) -> Non
     assert svcq.ok("upgrade-store").out == "The store has schema 3: there is nothing to do.\n"
 
 
+def test_the_environment_that_machines_share_is_what_lasts(
+    svcq: Svcq, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may read the store would read the secrets of everyone's shell."""
+    monkeypatch.setenv("MY_TOKEN", "s3cret")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    jobs = [svcq.add(), svcq.add("--priority", "1"), svcq.add("--env", "MY_TOKEN")]
+    jobs.append(int(svcq.ok("enqueue", '{"command": "true"}').out))
+    with Client() as client:
+        kept = [client.environment(job) or {} for job in jobs]
+    assert [one.get("MY_TOKEN") for one in kept] == [None, None, "s3cret", None]
+    assert {one["LANG"] for one in kept} == {"C.UTF-8"}
+
+
 def test_no_such_database(svcq: Svcq, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SVCQ_STORE", address.replace(database(address), "nowhere"))
     assert "no such database" in svcq.refuses("list", code=4)
