@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 from svcq import host
@@ -23,6 +24,7 @@ from svcq.errors import SvcqError
 from svcq.finding import Finding, problem, said_by
 from svcq.handoff import examine_handed
 from svcq.host import processes, service
+from svcq.host.autostart import TRAY_NEEDS
 from svcq.host.facts import fact
 from svcq.host.filesystems import check_local, place_of
 from svcq.host.power import Inhibitor
@@ -65,6 +67,7 @@ def examine(
     yield from said_by("logs", lambda: _logs(config.home))
     yield from said_by("disk", lambda: _disk(config))
     yield _awake(config)
+    yield _tray()
     for project in config.projects:
         yield _project(project)
     yield from _store(config, manager, check_time)
@@ -142,6 +145,21 @@ def _awake(config: Config) -> Finding:
         return Finding("awake", True, "the machine can be kept awake while jobs run")
     why = inhibitor.trouble or "nobody answered"
     return Finding("awake", True, f"the machine cannot be kept awake while jobs run ({why})")
+
+
+def _tray() -> Finding:
+    """Only where there is a desktop can anything of it be missing."""
+    missing = [name for name in TRAY_NEEDS if find_spec(name) is None]
+    if missing:
+        return Finding("tray", True, "it is not installed (pip install svcq[tray])")
+    from svcq_tray.desktop import examine, in_session
+
+    if not in_session():
+        return Finding("tray", True, "there is no desktop session here")
+    lacking = examine()
+    if lacking is None:
+        return Finding("tray", True, "the desktop shows icons of programs")
+    return Finding("tray", True, f"there is no icon: {lacking}; notifications come all the same")
 
 
 def _existing(path: Path) -> Path:
