@@ -30,6 +30,10 @@ def _add_how(parser: Parser) -> None:
         help="serve this queue, or those a pattern such as video-* fits (all)",
     )  # fmt: skip
     parser.add_argument(
+        "--accept", choices=("tasks", "commands", "both"), metavar="WHAT",
+        help="run tasks, commands or both (as set in workers.accept)",
+    )  # fmt: skip
+    parser.add_argument(
         "--import", action="append", metavar="MODULE", dest="imports",
         help="run the tasks of this module, in this interpreter",
     )  # fmt: skip
@@ -72,6 +76,7 @@ _COLUMNS = [
 def _how(options: Namespace) -> list[str]:
     said = [] if options.slots is None else ["--slots", str(_slots(options))]
     said += [word for queue in options.queues or () for word in ("--queue", queue)]
+    said += [] if options.accept is None else ["--accept", options.accept]
     return said + [word for module in options.imports or () for word in ("--import", module)]
 
 
@@ -115,6 +120,7 @@ def _run(options: Namespace) -> None:
         projects=projects,
         say=say,
         kept=options.kept,
+        accept=options.accept or config.workers.accept,
     )
     run_worker(config, settings)
 
@@ -150,6 +156,7 @@ def _up_parser(parser: Parser) -> None:
 
 def _up(options: Namespace) -> None:
     from svcq.config import load
+    from svcq.passwords import hide_password
     from svcq.service.clock import Clock
     from svcq.service.foreground import Foreground
     from svcq.service.janitor import Janitor
@@ -165,7 +172,8 @@ def _up(options: Namespace) -> None:
     ) as foreground:
         count, each = foreground.size(config)
         noun = "worker" if count == 1 else "workers"
-        print(f"svcq {__version__}: {count} {noun} with {each} slots each on {config.store}.")
+        store = hide_password(config.store)
+        print(f"svcq {__version__}: {count} {noun} with {each} slots each on {store}.")
         print(_NEXT, flush=True)
         with (
             Janitor(config, say), Clock(config, say), WhenDone(config, say),

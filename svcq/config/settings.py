@@ -147,6 +147,26 @@ class Workers(NamedTuple):
         Whole(0, 10_000),
         "how many jobs each runs at a time; 0 for as many as there are cores",
     )
+    accept: Literal["tasks", "commands", "both"] = _setting(
+        "workers.accept",
+        "both",
+        Choice(("tasks", "commands", "both")),
+        "what they run: tasks, commands or both",
+    )
+    lease: int = _setting(
+        "workers.lease",
+        "1m",
+        Duration("2s", "1h"),
+        "on PostgreSQL: how long a worker may be silent before others take its jobs; "
+        "the same on all machines",
+    )
+    on_cut: Literal["stop", "keep"] = _setting(
+        "workers.on_cut",
+        "stop",
+        Choice(("stop", "keep")),
+        "on PostgreSQL: whether a worker that cannot reach the store for two thirds of its lease "
+        "stops its jobs, or keeps them and lets others run them a second time",
+    )
 
 
 class Clock(NamedTuple):

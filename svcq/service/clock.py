@@ -78,6 +78,7 @@ class Clock:
         host.private_directory(bells)
         with (
             closing(Bell(bells, f"{os.getpid()}-{next(_numbers)}")) as self._bell,
+            store.engine.hear(self._bell, "clocks"),
             closing(Ticker(store, self._say)) as ticker,
         ):
             while not (self._leaving.is_set() or _changed(settings)):

@@ -120,6 +120,7 @@ class Writing(AbstractContextManager[PostgresTransaction]):
 
 class PostgresEngine:
     name = "postgres"
+    shared = True
 
     def __init__(
         self, address: str, bells: str, *, busy_wait_ms: int = 30_000,
@@ -199,13 +200,13 @@ class PostgresEngine:
         if isinstance(error, psycopg.Error):
             raise explain(error, self.where) from error
 
-    def _open(self, first: str) -> psycopg.RawCursor[Row]:
+    def _open(self, first: str, values: Row | None = None) -> psycopg.RawCursor[Row]:
         """A connection whose first statement was answered: one that idled may be dead by now."""
         while True:
             connection, used = self._connections.take()
             cursor = psycopg.RawCursor(connection)
             try:
-                return cursor.execute(first, prepare=False)
+                return cursor.execute(first, values, prepare=False)
             except psycopg.Error as error:
                 gone = connection.closed
                 self._close(cursor, "ROLLBACK")
@@ -221,6 +222,13 @@ class PostgresEngine:
             if not connection.closed:
                 cursor.execute(how, prepare=False)
         self._connections.give(connection)
+
+    def at_once(self, name: str, /, **values: Any) -> int:
+        query = self._queries[name]
+        # One statement is a transaction of its own.
+        cursor = self._open(query.sql, query.ordered(values))
+        self._connections.give(cursor.connection)
+        return cursor.rowcount
 
     @contextmanager
     def borrowed(self, connection: Any) -> Iterator[PostgresTransaction]:

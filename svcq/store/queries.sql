@@ -515,6 +515,15 @@ RETURNING id;
 -- A sign of life; a worker written by hand also extends its lease.
 UPDATE workers SET beat = beat + 1, lease_until = :lease_until WHERE id = :id AND state <> 'ended';
 
+-- name: pulse [sqlite]
+-- As beat, of those whose silence others measure.
+UPDATE workers SET beat = beat + 1 WHERE id = :id AND state <> 'ended';
+
+-- name: pulse [postgres]
+UPDATE workers SET beat = beat + 1, silence_ms = :silence_ms,
+                   heard_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+WHERE id = :id AND state <> 'ended';
+
 -- name: set_worker_state
 -- Running to draining; an ended worker stays ended.
 UPDATE workers SET state = :state WHERE id = :id AND state <> 'ended';
@@ -535,9 +544,28 @@ SELECT state FROM workers WHERE id = :id;
 -- It will not report again; what it held has been taken back.
 UPDATE workers SET state = 'ended', ended_at = :now WHERE id = :id AND state <> 'ended';
 
+-- name: give_up_worker
+-- Only if it has not been heard of since: a sign of life that comes between waits for us, or we for it.
+UPDATE workers SET state = 'ended', ended_at = :now
+WHERE id = :id AND beat = :beat AND state <> 'ended';
+
+-- name: stranded
+-- Ended workers that still hold jobs: a claim of theirs was written just when they were given up.
+SELECT DISTINCT workers.id, workers.beat FROM jobs JOIN workers ON workers.id = jobs.worker
+WHERE jobs.state = 'processing' AND jobs.rank IS NULL AND jobs.due_at IS NULL
+  AND jobs.finished_at IS NULL AND workers.state = 'ended';
+
+-- fragment: heard [sqlite]
+-- Here a worker's lock tells whether it lives.
+NULL, NULL
+
+-- fragment: heard [postgres]
+heard_at, silence_ms
+
 -- name: workers
 -- All that live, or all.
 SELECT id, host, pid, boot, born, program, version, slots, state, started_at, beat, lease_until,
+       {heard},
        (SELECT count(*) FROM jobs WHERE jobs.state = 'processing' AND jobs.worker = workers.id
         AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL)
 FROM workers WHERE state <> 'ended' OR :ended = 1 ORDER BY id;

@@ -277,6 +277,11 @@ class Store:
         with self.engine.write(durable=False, alone=False) as tx:
             return workers.beat(tx, worker, lease_ms)
 
+    def pulse(self, worker: int, silence_ms: int) -> bool:
+        """A sign of life that nobody holds up, and for how long there may be none; False for a
+        worker that was given up as lost."""
+        return bool(self.engine.at_once("pulse", id=worker, silence_ms=silence_ms))
+
     def drain(self, worker: int, *, now: bool = False) -> None:
         """Ask a worker to finish what it holds and end; or to end now."""
         with self.engine.write(durable=True, alone=False) as tx:
@@ -321,6 +326,20 @@ class Store:
         """Take back what a lost worker held, once its process trees are dead."""
         with self._writing() as (tx, ledger):
             return workers.rescue(tx, ledger, worker, outcome, self.config)
+
+    @again
+    def rescue_silent(self, worker: int, beat: int, outcome: Outcome) -> list[int] | None:
+        """The same for a worker of another machine that has not raised its number for its lease;
+        None when it has done so meanwhile, and keeps what it holds."""
+        with self._writing() as (tx, ledger):
+            if not workers.give_up(tx, worker, beat):
+                return None
+            return workers.rescue(tx, ledger, worker, outcome, self.config)
+
+    def stranded(self) -> list[tuple[int, int]]:
+        """Workers, with their numbers, that have ended and still hold jobs."""
+        with self.engine.read() as tx:
+            return [(worker, beat) for worker, beat in tx.rows("stranded")]
 
     @again
     def rescue_lapsed(self, outcome: Outcome) -> list[int]:

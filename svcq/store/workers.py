@@ -39,6 +39,8 @@ class Worker(NamedTuple):
     started_at: int
     beat: int
     lease_until: int | None
+    heard_at: int | None  # this and the next only where machines share a store
+    silence_ms: int | None  # for how long it may be silent
     running: int
 
     def as_json(self) -> dict[str, Any]:
@@ -52,6 +54,7 @@ class Worker(NamedTuple):
             "running": self.running,
             "version": self.version,
             "state": self.state,
+            "heard_at": iso(self.heard_at),
         }
 
 
@@ -107,6 +110,14 @@ def may_claim(tx: Transaction, worker: int) -> bool:
 
 def workers(tx: Transaction, *, ended: bool) -> list[Worker]:
     return [Worker._make(row) for row in tx.rows("workers", ended=int(ended))]
+
+
+def give_up(tx: Transaction, worker: int, beat: int) -> bool:
+    """Whether a worker that was silent at this number is ended, and will hear so."""
+    if tx.run("give_up_worker", id=worker, beat=beat, now=tx.now):
+        return True
+    row = tx.first("worker_asked", (worker,))
+    return row is not None and row[0] == "ended"
 
 
 def rescue(

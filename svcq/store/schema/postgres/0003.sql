@@ -165,6 +165,8 @@ CREATE TABLE workers (
     state       text    NOT NULL,
     started_at  bigint  NOT NULL,
     beat        bigint  NOT NULL DEFAULT 0,
+    heard_at    bigint,  -- its last sign of life, for people: others go by the number beat
+    silence_ms  bigint,  -- for how long it may be silent
     lease_until bigint,
     ended_at    bigint
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
