@@ -284,8 +284,9 @@ class _RemoteFollower(Follower):
     def __init__(self, door: Connection, cursor: int | None) -> None:
         self._door = door
         self.missed = False
+        self._gaps = []  # the service keeps them open
         last = door.ask("GET", "/changes/last")["n"] if cursor is None else cursor
-        self.cursor = int(last)
+        self.newest = int(last)
 
     def next(self, timeout: float, limit: int = 1000) -> list[Change]:
         deadline = time.monotonic() + timeout
@@ -297,7 +298,7 @@ class _RemoteFollower(Follower):
             found = [wire.CHANGE.read(one) for one in said["changes"]]
             self.missed = self.missed or said["missed"]
             if found:
-                self.cursor = found[-1].seq
+                self.newest = found[-1].seq
             left = deadline - time.monotonic()
             if found or left <= 0:
                 return found

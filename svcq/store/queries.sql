@@ -852,7 +852,17 @@ WHERE runs.job = :job ORDER BY runs.run;
 
 -- name: changes_after
 -- A cursor is the last number seen.
-SELECT seq, job, kind, at FROM changes WHERE seq > :after ORDER BY seq LIMIT :n;
+SELECT seq, job, kind, at FROM changes WHERE seq > :after AND seq <= :until ORDER BY seq LIMIT :n;
+
+-- name: writers [sqlite]
+-- Who may still commit numbers of changes that were taken before: nobody, where one writes at a time.
+SELECT '' WHERE 0;
+
+-- name: writers [postgres]
+-- Whoever takes such numbers holds this lock until the end of its transaction.
+SELECT virtualtransaction FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND classid = 1937138545 AND objid = 2 AND objsubid = 2
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
 -- name: last_change
 -- Where a new follower begins.

@@ -82,6 +82,7 @@ else:
 # Between batches of a long clean-up, so that others get their turn at the store.
 _BATCH_PAUSE = 0.001
 _TRIES = 5
+_LAST = (1 << 63) - 1  # the highest number there can be
 
 
 def again(
@@ -555,9 +556,14 @@ class Store:
         with self.engine.read() as tx:
             return facts.first_in_line(tx, n, self.config)
 
-    def changes(self, cursor: int, limit: int = 1000) -> list[Change]:
+    def changes(self, cursor: int, limit: int = 1000, until: int = _LAST) -> list[Change]:
         with self.engine.read() as tx:
-            return read.changes_after(tx, cursor, limit)
+            return read.changes_after(tx, cursor, limit, until)
+
+    def writers(self) -> frozenset[str]:
+        """The transactions that may yet commit changes with numbers below those that are seen."""
+        with self.engine.read() as tx:
+            return frozenset(row[0] for row in tx.rows("writers"))
 
     def last_change(self) -> int:
         with self.engine.read() as tx:
