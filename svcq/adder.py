@@ -39,7 +39,7 @@ class Adder:
         home: str | os.PathLike[str] | None = None,
         store: str | os.PathLike[str] | None = None,
         config: Config | None = None,
-        clock: Callable[[], int] = now_ms,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         config = config or load(home)
         if store is not None:

@@ -78,7 +78,7 @@ class Client(Adder, HandWorker, Scheduling):
         home: str | os.PathLike[str] | None = None,
         store: str | os.PathLike[str] | None = None,
         config: Config | None = None,
-        clock: Callable[[], int] = now_ms,
+        clock: Callable[[], int] | None = None,
         socket: str | os.PathLike[str] | None = None,
     ) -> None:
         del socket  # it has been looked at

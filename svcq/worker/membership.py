@@ -43,7 +43,7 @@ class Membership:
         born = f"{processes.process_born(pid)}-{next(_numbers)}"
         self._lock_path = places.worker_lock(pid, born)
         self.lock = processes.hold_lock(self._lock_path)
-        if alone and self.lock is not None:
+        if (alone or kept) and self.lock is not None:
             os.write(self.lock, (KEPT if kept else BY_ITSELF).encode())
         self.seats = places.seats(pid, born)
         self.awake_note = places.awake_note(pid, born)
