@@ -127,6 +127,6 @@ def rescue(
     reports = [
         Report(job, run, worker, outcome) for job, run in tx.rows("runs_of_worker", worker=worker)
     ]
-    finish(tx, ledger, reports, config)
+    states, _ = finish(tx, ledger, reports, config)
     tx.run("end_worker", id=worker, now=tx.now)
-    return [report.job for report in reports]
+    return [report.job for report, state in zip(reports, states, strict=True) if state is not None]
