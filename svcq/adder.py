@@ -19,7 +19,6 @@ from svcq.policy import (
     read_options,
 )
 from svcq.store import open_store
-from svcq.times import now_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

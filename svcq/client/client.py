@@ -29,7 +29,7 @@ from svcq.policy import (
     shown_policy,
 )
 from svcq.scheduling import Scheduling
-from svcq.times import Duration, Moment, moment, now_ms, parse_duration, parse_moment
+from svcq.times import Duration, Moment, moment, parse_duration, parse_moment
 
 if TYPE_CHECKING:
     from svcq.changes import Follower

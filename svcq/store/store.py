@@ -179,7 +179,8 @@ class Store:
 
     @again
     def claim(self, claimer: Claimer, n: int = 1) -> list[Claim]:
-        """Take up to `n` jobs. Not durable by itself: a claim that a power cut undoes never ran."""
+        """Take up to `n` jobs. In a file not durable by itself: a claim that a power cut undoes never
+        ran. The crash of a server leaves the workers at work on what they have claimed."""
         if n < 1:
             return []
         if not self._found_work:
@@ -193,7 +194,8 @@ class Store:
 
     def _claim(self, claimer: Claimer, n: int, *, alone: bool) -> list[Claim]:
         while True:
-            with self._writing(durable=False, polite=True, alone=alone) as (tx, ledger):
+            durable = self.engine.shared
+            with self._writing(durable=durable, polite=True, alone=alone) as (tx, ledger):
                 if tx.alone or claiming.is_late(tx):
                     tidy.must_be_alone(tx)
                     if tidy.expire(tx, ledger, self.config) == tidy.BATCH:
