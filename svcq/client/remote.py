@@ -130,7 +130,7 @@ class RemoteClient(Client):
         return found
 
     def output(self, job: JobId, run: int) -> Log:
-        return _RemoteLog(self._door, self._id(job), run)
+        return RemoteLog(self._door, self._id(job), run)
 
     def wait(self, job: JobId, timeout: Duration | None = None) -> Job:
         limit = None if timeout is None else parse_duration(timeout, "timeout") / 1000
@@ -306,7 +306,7 @@ class _RemoteFollower(Follower):
                 time.sleep(min(left, 0.2))
 
 
-class _RemoteLog(Log):
+class RemoteLog(Log):
     def __init__(self, door: Connection, job: int, run: int) -> None:
         self.path = None
         self._door = door
@@ -336,7 +336,7 @@ class _RemoteLog(Log):
 
 
 class _RemoteReader(LogReader):
-    def __init__(self, log: _RemoteLog, position: int) -> None:
+    def __init__(self, log: RemoteLog, position: int) -> None:
         super().__init__(Path(), position)
         self._log = log
 

@@ -241,6 +241,11 @@ class Config(NamedTuple):
 
         return Path(self.directory)
 
+    @property
+    def store_is_shared(self) -> bool:
+        """Whether other machines may use it too."""
+        return "://" in self.store
+
     def __repr__(self) -> str:
         """Without the store: a URL may hold a password, which must not reach a log."""
         shown = {name: value for name, value in self._asdict().items() if name != "store"}

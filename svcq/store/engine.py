@@ -202,7 +202,7 @@ def _number_parameters(sql: str, engine: str) -> tuple[str, tuple[str, ...]]:
 
 # What is text; what is a fraction; and what a column alone can tell. All others are whole numbers.
 _TEXTS = frozenset(
-    [
+    ["address", "certificate", "home", "secret", "site",
         "added",
         "after_name",
         "args",

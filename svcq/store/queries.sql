@@ -584,6 +584,29 @@ SELECT id FROM workers WHERE state <> 'ended' AND lease_until < :now;
 -- Ended long ago, and no job names them any more as its last holder within retention.
 DELETE FROM workers WHERE state = 'ended' AND ended_at < :before;
 
+-- name: note_service [postgres]
+-- That a service lives, by the clock of the store.
+INSERT INTO services (host, home, pid, heard_at)
+VALUES (:host, :home, :pid, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+ON CONFLICT (host, home) DO UPDATE SET pid = excluded.pid, heard_at = excluded.heard_at;
+
+-- name: offer_output [postgres]
+-- How other machines get the output that is kept there.
+INSERT INTO services (host, home, address, port, site, certificate, token)
+VALUES (:host, :home, :address, :port, :site, :certificate, :secret)
+ON CONFLICT (host, home) DO UPDATE
+SET address = excluded.address, port = excluded.port, site = excluded.site,
+    certificate = excluded.certificate, token = excluded.token;
+
+-- name: forget_service [postgres]
+-- It ends; another one of the same home may have come meanwhile.
+DELETE FROM services WHERE host = :host AND home = :home AND pid = :pid;
+
+-- name: services [postgres]
+-- Those that were heard of lately.
+SELECT host, home, pid, heard_at, address, port, site, certificate, token FROM services
+WHERE heard_at > :since ORDER BY host, home;
+
 ------------------------------------------------------------------------------------------ queues
 
 -- name: queue

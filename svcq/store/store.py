@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         declared,
         ends,
         facts,
+        machines,
         moves,
         queues,
         read,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from svcq.store.engine import Engine
     from svcq.store.facts import Facts
     from svcq.store.finish import Report
+    from svcq.store.machines import Service
     from svcq.store.queues import Queue
     from svcq.store.read import Filter
     from svcq.store.stats import Activity, QueueStats, Rollup
@@ -69,6 +71,7 @@ else:
     ends = Later("svcq.store.ends")
     facts = Later("svcq.store.facts")
     finishing = Later("svcq.store.finish")
+    machines = Later("svcq.store.machines")
     moves = Later("svcq.store.moves")
     queues = Later("svcq.store.queues")
     read = Later("svcq.store.read")
@@ -581,7 +584,13 @@ class Store:
     def clocks(self) -> Standing:
         """Who fires schedules, and what comes next."""
         with self.engine.read() as tx:
-            return clocks.standing(tx, f"{self.bells}/clocks")
+            others = machines.services(tx, self.engine)
+            return clocks.standing(tx, f"{self.bells}/clocks", others, self.config.directory)
+
+    def services(self) -> list[Service]:
+        """Of all machines that share the store; none where it is not shared."""
+        with self.engine.read() as tx:
+            return machines.services(tx, self.engine)
 
     def write_mark(self) -> tuple[int, int]:
         """A cheap look at whether anything was written: differs from the last one if so."""

@@ -200,13 +200,9 @@ class Hub:
                 if not self._followers and time.monotonic() - self._left > _LINGER:
                     self._tell(self._rest)
 
-    def _frame(
-        self, follower: Follower, before: int, body: bytes, jobs: frozenset[int]
-    ) -> Frame:
+    def _frame(self, follower: Follower, before: int, body: bytes, jobs: frozenset[int]) -> Frame:
         self._n += 1
-        return Frame(
-            self._n, before, follower.newest, follower.cursor, body, jobs, follower.missed
-        )
+        return Frame(self._n, before, follower.newest, follower.cursor, body, jobs, follower.missed)
 
     def _tell(self, act: Callable[..., None], *what: object) -> None:
         try:

@@ -55,7 +55,11 @@ class Network:
         ip("link", "add", cable, "netns", self.hub, "type", "veth", "peer", "eth0", "netns", space)
         for words in (f"link set {cable} master br0", f"link set {cable} up"):
             ip("-n", self.hub, *words.split())
-        for words in (f"addr add 10.77.0.{n + 1}/24 dev eth0", "link set eth0 up", "link set lo up"):
+        for words in (
+            f"addr add 10.77.0.{n + 1}/24 dev eth0",
+            "link set eth0 up",
+            "link set lo up",
+        ):
             ip("-n", space, *words.split())
         return space, cable
 
@@ -115,9 +119,7 @@ class Lab:
         self.machines: list[Machine] = []
 
     def machine(self, name: str, settings: str = SETTINGS) -> Machine:
-        self.machines.append(
-            Machine(name, self._folder, self._network, self.store, settings)
-        )
+        self.machines.append(Machine(name, self._folder, self._network, self.store, settings))
         return self.machines[-1]
 
     def beating(self, file: Path, **options: object) -> int:

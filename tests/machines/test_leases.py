@@ -72,7 +72,12 @@ def test_a_machine_that_is_back_before_anyone_took_its_jobs_gives_them_back(
     eventually(lambda: 2 in beats(file), PATIENCE)
     Path(f"{file}.end").touch()
     ended = lab.ended(job)
-    assert (ended.state, ended.interruptions, ended.losses, ended.failures) == ("completed", 1, 0, 0)
+    assert (ended.state, ended.interruptions, ended.losses, ended.failures) == (
+        "completed",
+        1,
+        0,
+        0,
+    )
     assert worker.process.poll() is None
     assert only.said().count("Jobs are ended and given back") == 1
     assert only.said().count("The store hears this worker again") == 1

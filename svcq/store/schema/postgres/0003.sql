@@ -171,6 +171,21 @@ CREATE TABLE workers (
     ended_at    bigint
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
+-- What looks after the workers and the time on each machine, one for each home; its door is how
+-- other machines get at the output it keeps.
+CREATE TABLE services (
+    host        text   NOT NULL,
+    home        text   NOT NULL,
+    pid         bigint NOT NULL DEFAULT 0,
+    heard_at    bigint NOT NULL DEFAULT 0,
+    address     text,
+    port        bigint,
+    site        text,
+    certificate text,
+    token       text,
+    PRIMARY KEY (host, home)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
 -- Numbers are given before their transactions commit, so that a higher one may be seen first, and
 -- one that is never seen belongs to a transaction that was undone: who follows keeps gaps open.
 CREATE TABLE changes (
