@@ -104,6 +104,9 @@ def _logs(home: Path) -> Finding:
     logs = home / "logs"
     if not logs.exists():
         return Finding("logs", True, "no output was written yet")
+    if not logs.is_dir():
+        return Finding("logs", False, f"{logs} is no directory, so no job can start",
+                       f"move {logs} away")  # fmt: skip
     host.check_private(logs)
     if not os.access(logs, os.W_OK | os.X_OK):
         return Finding("logs", False, f"{logs} may not be written, so no job can start",

@@ -19,17 +19,36 @@ _NO_ROOM = 64 << 10
 
 def log_file(home: Path, job: int, run: int) -> Path:
     """A folder holds a thousand jobs, so that none grows too large to list."""
-    return home / "logs" / str(job // 1000) / f"{job}.{run}.log"
+    return Path(f"{home}/logs/{job // 1000}/{job}.{run}.log")
 
 
-def open_log(path: Path) -> int:
+def open_log(path: str | Path) -> int:
     """Open for appending and reading, made with its folder if need be, its owner's alone."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(path, flags, 0o600)
     except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_folder(path)
         return os.open(path, flags, 0o600)
+
+
+def name_log(unnamed: str, path: Path) -> Path:
+    """Give a log its name, whoever is writing to it; or, where there is no place for that, one
+    beside the one it has. Where it is now."""
+    try:
+        try:
+            os.rename(unnamed, path)
+        except FileNotFoundError:
+            _make_folder(path)
+            os.rename(unnamed, path)
+    except OSError:
+        path = Path(unnamed).with_name(path.name)
+        os.rename(unnamed, path)
+    return path
+
+
+def _make_folder(path: str | Path) -> None:
+    Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def tail(path: Path, lines: int = TAIL_LINES) -> str | None:

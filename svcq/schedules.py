@@ -161,13 +161,18 @@ class Schedule(NamedTuple):
         return f"It fires next for {iso(self.next_ms)}."
 
     def _went(self) -> str:
+        last = self.last_firing
+        return "It has not fired yet." if last is None else f"Last: {last.says}."
+
+    @property
+    def last_firing(self) -> "Firing | None":
+        """What became of its last time; the times themselves are in its history."""
         if self.last_how is None:
-            return "It has not fired yet."
-        last = Firing(
+            return None
+        return Firing(
             self.name, self.firings, None, 0, How(self.last_how), self.last_job,
             self.last_missed or 0, self.last_ran or 0, self.last_note,
         )  # fmt: skip
-        return f"Last: {last.says}."
 
     def as_json(self) -> dict[str, Any]:
         """The JSON object every face of svcq prints for a schedule."""

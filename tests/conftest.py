@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from svcq.client import Client
 from svcq.config import load
@@ -16,6 +17,12 @@ from tests.postgres import Server, serving
 # A shell that starts us in the background lets all that we start ignore these.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+# A busy machine is no failure, and a failure elsewhere must be repeatable here.
+settings.register_profile(
+    "svcq", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("svcq")
 
 pytest_plugins = ["pytester"]
 

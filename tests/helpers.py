@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(predicate: Callable[[], T], timeout: float = 10.0, interval: float = 0.01) -> T:
+def eventually(predicate: Callable[[], T], timeout: float = 30.0, interval: float = 0.01) -> T:
     """Wait until `predicate` holds and return what it said; fail with what it last said."""
     deadline = time.monotonic() + timeout
     while True:

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import psycopg
 
+from svcq.config import load
+from svcq.store import open_store
+
 _SETTINGS = {
     "listen_addresses": "''",
     # What is tested outlives processes; what outlives the machine is PostgreSQL's own promise.
@@ -22,8 +25,28 @@ _SETTINGS = {
     "max_connections": "150",
     "shared_buffers": "64MB",
     "log_min_messages": "fatal",
+    "autovacuum": "off",
     "deadlock_timeout": "200ms",
 }
+
+
+_TABLES = (
+    "queues", "lanes", "keys", "jobs", "specs", "tags", "unique_keys", "parents", "runs",
+    "environments", "workers", "changes", "counts", "minutes", "schedules", "firings", "tasks",
+    "requests",
+)  # fmt: skip
+_NUMBERED = {"lanes": "id", "environments": "id", "workers": "id", "changes": "seq"}
+_EMPTY = ";".join(
+    [
+        *(f"DELETE FROM svcq.{table}" for table in _TABLES),
+        *(
+            f"ALTER TABLE svcq.{table} ALTER {column} RESTART"
+            for table, column in _NUMBERED.items()
+        ),
+        "ALTER SEQUENCE svcq.job_ids RESTART",
+        "DELETE FROM svcq.meta WHERE key NOT IN ('version', 'oldest_program', 'store_id')",
+    ]
+)
 
 
 def programs() -> Path:
@@ -49,6 +72,7 @@ class Server:
         self.data = folder / "data"
         self._settings = {**_SETTINGS, **(settings or {})}
         self._numbers = itertools.count(1)
+        self._spare: list[str] = []
         if os.getuid() == 0:
             user = pwd.getpwnam("postgres")
             shutil.chown(folder, user.pw_uid, user.pw_gid)
@@ -106,6 +130,26 @@ class Server:
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)
+
+    @contextmanager
+    def lent(self) -> Iterator[str]:
+        """The address of a database with an empty store. Emptying one is thirty times as fast as
+        making one."""
+        url = self._spare.pop() if self._spare else self._with_store()
+        yield url
+        try:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(_EMPTY)
+        except psycopg.Error:  # a test took it apart
+            self.drop(url)
+        else:
+            self._spare.append(url)
+
+    def _with_store(self) -> str:
+        url = self.database()
+        with tempfile.TemporaryDirectory() as home:
+            open_store(load(home, {"SVCQ_STORE": url})).close()
+        return url
 
     def drop(self, url: str) -> None:
         name = url.partition("@/")[2].partition("?")[0]

@@ -55,6 +55,19 @@ def kill_next(client: Client) -> int:
 # Queueing
 
 
+def test_all_dead_jobs_run_again_but_one_whose_key_is_taken(client: Client) -> None:
+    client.queue("default", max_attempts=1)
+    free, taken = client.command("true"), client.command("true", unique_key="k")
+    for claim in client.fetch("default", 2):
+        client.reject(claim, "no")
+    assert client.counts()["dead"] == 2
+    client.command("true", unique_key="k", queue="default")
+    assert client.retry_dead("other") == 0
+    assert client.retry_dead() == 1
+    assert client.get(free.id).state == "pending"
+    assert client.get(taken.id).state == "dead"
+
+
 def test_the_example_of_the_front_page(default: Client) -> None:
     @svcq.task(queue="mail", max_attempts=5, timeout=60)
     def send(to: str, subject: str): ...  # type: ignore[no-untyped-def]

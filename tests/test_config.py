@@ -283,6 +283,22 @@ class TestChange:
             config.set_value(tmp_path, key, text)
         assert os.listdir(tmp_path) == []
 
+    def test_refuses_a_store_that_can_be_none(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "notes.txt").write_text("to do")
+        (tmp_path / "fine.db").write_bytes(b"SQLite format 3\0...")
+        for store, message in (
+            ("folder", "is a directory: name a file in it"),
+            ("new/", "is a directory: name a file in it"),
+            ("notes.txt", "notes.txt is not a svcq store: name another file, or move it away"),
+        ):
+            with pytest.raises(ConfigError, match=message):
+                config.set_value(tmp_path, "store", store)
+            assert not config.config_file(tmp_path).exists()
+        for store in ("fine.db", "new.db", "postgresql://box/svcq"):
+            config.set_value(tmp_path, "store", store)
+            assert load(tmp_path).store.endswith(store)
+
     def test_refuses_to_build_on_a_bad_file(self, tmp_path: Path) -> None:
         write(tmp_path, "queue = 3\n")
         with pytest.raises(ConfigError, match="The setting queue"):
@@ -294,6 +310,28 @@ class TestChange:
         assert os.listdir(tmp_path) == []
         with pytest.raises(ConfigError, match="no setting 'jitter'"):
             config.unset_value(tmp_path, "jitter")
+
+
+class TestFollowed:
+    """By a program that runs."""
+
+    def test_hears_of_a_change_once(self, tmp_path: Path) -> None:
+        followed = config.Followed(load(tmp_path))
+        assert not followed.changed()
+        config.set_value(tmp_path, "workers.count", "3")
+        assert followed.changed()
+        assert followed.config.workers.count == 3
+        assert not followed.changed()
+
+    def test_keeps_the_store_that_was_opened(self, tmp_path: Path) -> None:
+        followed = config.Followed(load(tmp_path))
+        before = followed.config.store
+        config.set_value(tmp_path, "store", "other.db")
+        assert followed.changed()
+        assert (followed.config.store, followed.moved) == (before, True)
+        config.unset_value(tmp_path, "store")
+        assert followed.changed()
+        assert (followed.config.store, followed.moved) == (before, False)
 
 
 def test_reading_loads_nothing_heavy(tmp_path: Path) -> None:

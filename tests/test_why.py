@@ -473,6 +473,17 @@ def test_a_lapsed_lease_is_a_dead_worker(client: Client, clock: Clock) -> None:
 # Ended
 
 
+def test_processing_past_its_timeout(client: Client, clock: Clock) -> None:
+    worker = add_worker(client)
+    job = client.command("true", timeout="10m", grace="30s")
+    claim(client, worker)
+    clock.advance(605)
+    assert client.why(job).endswith(
+        "has run it for 10 min; its timeout of 10 min has passed: unless it stood still meanwhile, "
+        "it has 30 s to end, then it is killed."
+    )
+
+
 def test_completed(client: Client, clock: Clock) -> None:
     job = client.command("true", backoff_base=0, jitter=0)
     run_one(client, failed("no"))

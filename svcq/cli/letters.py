@@ -35,6 +35,7 @@ def _dlq_parser(parser: Parser) -> None:
     purge = parser.command("purge", "remove dead jobs for good", tidy.purge)
     purge.add_argument("--queue", metavar="QUEUE", help="only of this queue")
     add_yes(purge)
+    add_json(purge)
     purge.set_defaults(state=[[State.DEAD]])
 
 

@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from itertools import pairwise
+from typing import Any, ClassVar, NoReturn
 
 from svcq.errors import InvalidInput
 
@@ -15,6 +16,8 @@ Namespace = argparse.Namespace
 
 class Parser(argparse.ArgumentParser):
     """A parser of one command: no abbreviations, no option twice, errors as sentences."""
+
+    given: ClassVar[list[str]] = []  # what is parsed: argparse does not tell what stood beside
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(
@@ -30,8 +33,17 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, arguments: Sequence[str]) -> Namespace:
         """The options; `prepare` may first set arguments aside."""
-        options: Namespace = self.parse_args(self.prepare(list(arguments)))
+        Parser.given = list(arguments)
+        options: Namespace = self.parse_args(self.prepare(Parser.given))
         return options
+
+    def _taken_for_an_option(self, option: str) -> str:
+        """What to say of a value that begins with a hyphen."""
+        for name, value in pairwise(Parser.given):
+            known = value.partition("=")[0] in self._option_string_actions
+            if name in option.split("/") and value.startswith("-") and value != "--" and not known:
+                return f", and {value} looks like an option; to mean it, write {name}={value}"
+        return ""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         options, unknown = self.parse_known_args(args, namespace)
@@ -63,7 +75,9 @@ class Parser(argparse.ArgumentParser):
             message = f"{message.partition(': ')[2]} is missing"
             if self.subcommands:
                 message = f"say which: {', '.join(self.subcommands)}"
-        message = message.replace(": expected one argument", " needs a value")
+        if message.endswith(": expected one argument"):
+            option = message.removesuffix(": expected one argument")
+            message = f"{option} needs a value{self._taken_for_an_option(option)}"
         end = "" if message.endswith("?") else f": see {self.prog} --help."
         raise InvalidInput(f"{message[:1].upper()}{message[1:]}{end}")
 

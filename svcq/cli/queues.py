@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from svcq.cli.parser import Namespace, Parser, add_json, number, whole, words_of
-from svcq.cli.text import Column, plural, print_facts, print_json, print_table, without_empty
+from svcq.cli.text import (
+    Column,
+    plural,
+    print_facts,
+    print_json,
+    print_table,
+    tell,
+    without_empty,
+)
 from svcq.errors import InvalidInput
 from svcq.times import format_duration
 
@@ -184,6 +192,7 @@ def _add_which(parser: Parser) -> None:
     parser.add_argument("queues", nargs="*", metavar="QUEUE", help="its name")
     parser.add_argument("--all", action="store_true", help="every queue there is")
     parser.add_argument("--job", metavar="JOB", help="a command that runs, instead of a queue")
+    add_json(parser)
 
 
 def _pause(options: Namespace) -> None:
@@ -192,12 +201,13 @@ def _pause(options: Namespace) -> None:
     with Client() as client:
         if options.job and not (options.queues or options.all):
             job = client.suspend(options.job)
-            print(f"Job {job.id} stands still: svcq resume --job {job.id} lets it go on.")
+            says = f"Job {job.id} stands still: svcq resume --job {job.id} lets it go on."
+            tell(says, as_json=options.json, job=job.id, paused=True)
             return
         names = _which(client, options)
         for name in names:
             client.pause(name)
-    print(f"{plural(len(names), 'queue')} paused.")
+    tell(f"{plural(len(names), 'queue')} paused.", as_json=options.json, queues=names, paused=True)
 
 
 def _resume(options: Namespace) -> None:
@@ -205,12 +215,14 @@ def _resume(options: Namespace) -> None:
 
     with Client() as client:
         if options.job and not (options.queues or options.all):
-            print(f"Job {client.suspend(options.job, paused=False).id} goes on.")
+            job = client.suspend(options.job, paused=False)
+            tell(f"Job {job.id} goes on.", as_json=options.json, job=job.id, paused=False)
             return
         names = _which(client, options)
         for name in names:
             client.resume(name)
-    print(f"{plural(len(names), 'queue')} resumed.")
+    says = f"{plural(len(names), 'queue')} resumed."
+    tell(says, as_json=options.json, queues=names, paused=False)
 
 
 def _which(client: Client, options: Namespace) -> list[str]:

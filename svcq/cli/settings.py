@@ -45,7 +45,7 @@ def _set(options: Namespace) -> None:
         door.ask("PATCH", "/config", body={options.key: _typed(options.key, options.value)})
     else:
         set_value(_home(), options.key, options.value)
-    print(f"{options.key} is set.")
+    print(f"{options.key} is set.{_when(options.key)}")
 
 
 def _unset(options: Namespace) -> None:
@@ -55,7 +55,14 @@ def _unset(options: Namespace) -> None:
         door.ask("PATCH", "/config", body={options.key: None})
     else:
         unset_value(_home(), options.key)
-    print(f"{options.key} has its default.")
+    print(f"{options.key} has its default.{_when(options.key)}")
+
+
+def _when(key: str) -> str:
+    """What there is to say of those who run on the settings meanwhile."""
+    if key != "store":
+        return ""
+    return " What runs keeps the store it has until it is started anew: svcq restart, or svcq up."
 
 
 def _list(options: Namespace) -> None:

@@ -233,6 +233,11 @@ def print_json(value: Any) -> None:
         print(json.dumps(value, indent=2))
 
 
+def tell(sentence: str, *, as_json: bool, **facts: object) -> None:
+    """What was done: a sentence for people, or its facts for a program."""
+    print_json(facts) if as_json else print(sentence)
+
+
 def ago(then: datetime | None, now: datetime) -> str:
     """`5m ago`, or `in 5m`."""
     if then is None:

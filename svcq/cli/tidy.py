@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from svcq.cli.parser import Namespace, Parser, add_yes, confirm, flat, words_of
-from svcq.cli.text import plural
+from svcq.cli.parser import Namespace, Parser, add_json, add_yes, confirm, flat, words_of
+from svcq.cli.text import plural, tell
 from svcq.errors import InvalidInput
 
 
@@ -14,6 +14,7 @@ def _purge_parser(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument("--queue", metavar="QUEUE", help="only of this queue")
     add_yes(parser)
+    add_json(parser)
     parser.set_defaults(run=purge)
 
 
@@ -33,15 +34,17 @@ def purge(options: Namespace) -> int:
         question = f"This would remove {what}{where} for good."
         if n and not confirm(question, yes=options.yes):
             return 1
-        print(f"Removed {plural(client.purge(states, options.queue), 'job')}.")
+        removed = client.purge(states, options.queue)
+    tell(f"Removed {plural(removed, 'job')}.", as_json=options.json, removed=removed)
     return 0
 
 
 def _cleanup_parser(parser: Parser) -> None:
+    add_json(parser)
     parser.set_defaults(run=_cleanup)
 
 
-def _cleanup(_: Namespace) -> None:
+def _cleanup(options: Namespace) -> None:
     from svcq.client import Client
     from svcq.service.janitor import tidy
 
@@ -50,7 +53,8 @@ def _cleanup(_: Namespace) -> None:
         asked = client.remote
         jobs, files = (client.cleanup(), 0) if asked else tidy(client.store, client.config)
     output = f", and {plural(files, 'file')} of output that belonged to no job" if files else ""
-    print(f"Removed {plural(jobs, 'job')} past retention{output}.")
+    says = f"Removed {plural(jobs, 'job')} past retention{output}."
+    tell(says, as_json=options.json, removed=jobs, files=files)
 
 
 PARSERS = {"purge": _purge_parser, "cleanup": _cleanup_parser}

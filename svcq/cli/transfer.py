@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from svcq.cli.parser import Namespace, Parser
-from svcq.cli.text import clean, plural
+from svcq.cli.parser import Namespace, Parser, add_json
+from svcq.cli.text import clean, plural, tell
 from svcq.errors import InvalidInput
 
 
@@ -22,6 +22,7 @@ def _add_environments(parser: Parser) -> None:
 def _backup_parser(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="a new file")
     _add_environments(parser)
+    add_json(parser)
     parser.set_defaults(run=_backup)
 
 
@@ -30,7 +31,8 @@ def _backup(options: Namespace) -> None:
 
     with Client() as client:
         client.backup(options.file, environments=options.with_environments)
-    print(f"The store was copied to {clean(options.file)}.")
+    says = f"The store was copied to {clean(options.file)}."
+    tell(says, as_json=options.json, file=options.file)
 
 
 def _export_parser(parser: Parser) -> None:
@@ -83,6 +85,7 @@ def _import_parser(parser: Parser) -> None:
         "Add what an export wrote, all or none. A store that never had a job keeps the ids."
     )
     parser.add_argument("file", metavar="FILE", help="what svcq export wrote; - is standard input")
+    add_json(parser)
     parser.set_defaults(run=_import)
 
 
@@ -91,7 +94,7 @@ def _import(options: Namespace) -> None:
 
     with Client() as client:
         n = client.import_lines(_lines(options.file))
-    print(f"Added {plural(n, 'job')}.")
+    tell(f"Added {plural(n, 'job')}.", as_json=options.json, added=n)
 
 
 def _lines(name: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 
 from svcq.cli.parser import Namespace, Parser, add_json
-from svcq.cli.text import Column, ago, print_json, print_table
+from svcq.cli.text import Column, ago, print_json, print_table, tell
 
 
 def _worker_parser(parser: Parser) -> None:
@@ -15,12 +15,14 @@ def _worker_parser(parser: Parser) -> None:
     start = parser.command("start", "start workers that go on by themselves", _start)
     start.add_argument("--count", type=int, default=1, metavar="N", help="how many (1)")
     _add_how(start)
+    add_json(start)
     run = parser.command("run", "run one worker here until it is stopped", _run)
     _add_how(run)
     run.add_argument("--kept", action="store_true", help=argparse.SUPPRESS)  # by the service
     stop = parser.command("stop", "let workers finish what they hold and end", _stop)
     stop.add_argument("ids", nargs="*", type=int, metavar="ID", help="which (all)")
     stop.add_argument("--now", action="store_true", help="interrupt what they run: it goes back")
+    add_json(stop)
 
 
 def _add_how(parser: Parser) -> None:
@@ -93,9 +95,11 @@ def _start(options: Namespace) -> None:
 
     config = load()
     count = check_int(options.count, "number of workers", 1, 256)
-    pids = [str(start_detached(config, _how(options))) for _ in range(count)]
-    noun, log = ("worker", "it logs") if count == 1 else ("workers", "they log")
-    print(f"Started {count} {noun} (pid {', '.join(pids)}); {log} to {worker_log(config)}.")
+    pids = [start_detached(config, _how(options)) for _ in range(count)]
+    noun, logs = ("worker", "it logs") if count == 1 else ("workers", "they log")
+    named, log = ", ".join(map(str, pids)), str(worker_log(config))
+    says = f"Started {count} {noun} (pid {named}); {logs} to {log}."
+    tell(says, as_json=options.json, pids=pids, log=log)
 
 
 def _run(options: Namespace) -> None:
@@ -134,11 +138,11 @@ def _stop(options: Namespace) -> int:
         for worker in ids:
             client.stop_worker(worker, now=options.now)
     if not ids:
-        print("No worker runs.")
+        tell("No worker runs.", as_json=options.json, workers=[], now=options.now)
         return 1
     who = f"Worker {ids[0]} is" if len(ids) == 1 else f"Workers {', '.join(map(str, ids))} are"
     how = "now: what runs goes back" if options.now else "when what runs has ended"
-    print(f"{who} to end {how}.")
+    tell(f"{who} to end {how}.", as_json=options.json, workers=ids, now=options.now)
     return 0
 
 

@@ -337,6 +337,12 @@ class Client(Adder, HandWorker, Scheduling):
         self.store.edit(job_id, NewJob(plan, command=text), fields)
         return self.store.get(job_id)
 
+    def retry_dead(self, queue: str | None = None) -> int:
+        """Run all dead jobs again, but for those whose unique key is taken; how many there were."""
+        from svcq.client.letters import retry_dead
+
+        return retry_dead(self, _text(queue, "queue"))
+
     def purge(self, state: State | str | Collection[State | str], queue: str | None = None) -> int:
         """Remove all jobs in these states for good; how many there were."""
         return self.store.purge(_states(state), _text(queue, "queue"))

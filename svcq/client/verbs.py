@@ -128,6 +128,11 @@ _TABLE = (
         body={"command": COMMAND}, rest="Options",
     ),
     Verb(
+        "retry_dead", "POST", "/jobs/retry-dead", wire.NUMBER,
+        "Run all dead jobs again, but for those whose unique key is taken; how many there were.",
+        Role.ADMIN, body={"queue": {"type": ["string", "null"], **_BOUNDS}},
+    ),
+    Verb(
         "purge", "POST", "/jobs/purge", wire.NUMBER,
         "Remove all jobs in these states for good; how many there were.", Role.ADMIN,
         body={"state": STATES, "queue": {"type": ["string", "null"], **_BOUNDS}},

@@ -81,12 +81,17 @@ def _read_worker(given: Mapping[str, Any]) -> Worker:
 
 
 def _read_stats(given: Mapping[str, Any]) -> QueueStats:
-    times = {name: Times(**_known(Times, given[name])) for name in ("wait", "run")}
-    return QueueStats(**{**_known(QueueStats, given), **times})
+    return QueueStats(**{**_known(QueueStats, given), **_read_times(given)})
 
 
 def _read_activity(given: Mapping[str, Any]) -> Activity:
-    return Activity(**{**_known(Activity, given), "minute": _time(given["minute"])})
+    known = {**_known(Activity, given), "minute": _time(given["minute"])}
+    return Activity(**{**known, **_read_times(given)})
+
+
+def _read_times(given: Mapping[str, Any]) -> dict[str, Times]:
+    """A service of an older version may say less."""
+    return {name: Times(**_known(Times, given[name])) for name in ("wait", "run") if name in given}
 
 
 def _read_why(given: Mapping[str, Any]) -> Why:

@@ -18,25 +18,45 @@ if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
 
+_SQLITE = b"SQLite format 3\0"  # what every database begins with
+
+
 def set_value(home: Path, key: str, text: str) -> None:
     """Set one setting from the text a person gave. The file stays as it was if that is refused."""
     value = _known(key).from_text(text)
     checked(key, value, "the command")
     if key == "store":
-        _refuse_directory(home, str(value))
+        _refuse_unusable(home, str(value))
     document = _read(home)
     section, _, name = key.rpartition(".")
     _section(document, section)[name] = value
     _write(home, document)
 
 
-def _refuse_directory(home: Path, store: str) -> None:
+def _refuse_unusable(home: Path, store: str) -> None:
     """A setting that could never be used; a file need not be there yet."""
+    if "://" in store:
+        return
     path = home / store
-    if "://" not in store and (path.is_dir() or store.endswith(os.sep)):
+    if path.is_dir() or store.endswith(os.sep):
         raise ConfigError(
             f"The store {path} is a directory: name a file in it, such as {path / 'svcq.db'}."
         )
+    # Not what is in use: who opens and closes a file gives up all locks that it has on it.
+    if path.exists() and not path.with_name(f"{path.name}-wal").exists():
+        _refuse_others_file(path)
+
+
+def _refuse_others_file(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            is_database = file.read(len(_SQLITE)) == _SQLITE
+    except OSError as error:
+        raise ConfigError(
+            f"The store {path} cannot be read ({error.strerror}): name a file of yours."
+        ) from error
+    if not is_database:
+        raise ConfigError(f"{path} is not a svcq store: name another file, or move it away.")
 
 
 def unset_value(home: Path, key: str) -> None:

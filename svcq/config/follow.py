@@ -10,7 +10,10 @@ from svcq.config.settings import Config
 
 
 class Followed:
-    """The settings as they were last read."""
+    """The settings as they were last read; but for the store, which whoever runs has opened, and
+    keeps until it is started anew."""
+
+    moved = False  # whether the settings name another store by now
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -26,7 +29,9 @@ class Followed:
         if state == self._seen:
             return False
         self._seen = state
-        self.config = load(self.config.home)
+        config = load(self.config.home)
+        self.moved = config.store != self.config.store
+        self.config = config._replace(store=self.config.store)
         return True
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -122,9 +123,8 @@ class Child:
         code = os.waitstatus_to_exitcode(status)
         self._process.returncode = code  # it must not wait a second time
         cpu_ms = round((used.ru_utime + used.ru_stime) * 1000)
-        peak = used.ru_maxrss * 1024 if used.ru_maxrss > _own_peak(int(time.monotonic())) else None
         if not self.ended.done():
-            self.ended.set_result(Exit(code, cpu_ms, peak))
+            self.ended.set_result(Exit(code, cpu_ms, _peak_of_child(used.ru_maxrss)))
 
 
 def adopt_orphans() -> None:
@@ -172,11 +172,27 @@ def _has_been_buried(pid: int) -> bool:
     return True
 
 
-@lru_cache(1)
-def _own_peak(_: int) -> int:
-    """In KiB, looked up once a second. What getrusage says would count our own parent's too."""
+def _peak_of_child(peak: int) -> int | None:
+    """In bytes, of what the kernel says in KiB; None where it may be what the child had of us."""
+    if peak <= _own_peak(int(time.monotonic())) + _INEXACT:
+        return None
+    # We may have grown since we looked.
+    return peak * 1024 if peak > own_peak() + _INEXACT else None
+
+
+_INEXACT = 512  # KiB: the kernel counts by processor, and adds up now and then
+
+
+def own_peak() -> int:
+    """In KiB. What getrusage says would count our own parent's too."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0])
+
+
+@lru_cache(1)
+def _own_peak(_: int) -> int:
+    """Looked up once a second."""
+    return own_peak()
 
 
 def start_child(
@@ -193,24 +209,66 @@ def start_child(
 ) -> Child:
     """Start a process whose output goes straight into a file, or to a terminal."""
 
-    def start() -> subprocess.Popen[bytes]:
+    def start(program: str | None = None) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             argv,
+            executable=program,
             cwd=cwd,
-            env=dict(env),
+            env=env,
             stdin=output if terminal else _nothing(),
             stdout=output,
             stderr=output,
-            pass_fds=tuple(inherit),
+            # To look for files to close takes the child longer than most of the rest, and us as
+            # long, for we stand still meanwhile.
+            close_fds=False,
             start_new_session=True,
         )
 
-    with nullcontext() if brand is None else branding(brand):
+    def find_and_start() -> subprocess.Popen[bytes]:
+        found = _program(argv[0], env.get("PATH"), int(time.monotonic()))
+        if found is not None:
+            with suppress(FileNotFoundError, PermissionError):  # whatever it was, it tells below
+                return start(found)
+        return start()
+
+    _close_what_we_were_given()
+    with nullcontext() if brand is None else branding(brand), _inherited(inherit):
         if nice is not None or cpus is not None:
-            process = _start_limited(start, nice, cpus)
+            process = _start_limited(find_and_start, nice, cpus)
         else:
-            process = start()
+            process = find_and_start()
     return Child(process)
+
+
+@cache
+def _close_what_we_were_given() -> None:
+    """Files that were open when we began are none of our children's; ours never are."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with suppress(OSError):  # that of the list itself
+                os.set_inheritable(int(name), False)
+
+
+@contextmanager
+def _inherited(descriptors: Sequence[int]) -> Iterator[None]:
+    """By what is started meanwhile. Whoever starts something else in another thread closes all that
+    is not meant for it, as subprocess does unless told otherwise."""
+    for one in descriptors:
+        os.set_inheritable(one, True)
+    try:
+        yield
+    finally:
+        for one in descriptors:
+            os.set_inheritable(one, False)
+
+
+@lru_cache(64)
+def _program(name: str, path: str | None, _: int) -> str | None:
+    """Where a program is, looked up once a second: many commands are one program again and again.
+    None where that is for the child to find out, in the directory it runs in."""
+    if "/" in name or not path or not all(map(os.path.isabs, path.split(":"))):
+        return None
+    return shutil.which(name, path=path)
 
 
 @cache

@@ -51,7 +51,7 @@ def _service(home: Path, manager: Manager, stands: Standing) -> Finding:
         return Finding("service", False, says, f"end that, then svcq{manager.option} start")
     why = f" ({stands.text})" if stands.text else ""
     words = (tail(service_log(home), _LAST_LINES) or "").replace("\n", " | ")
-    last = f"; the last it noted: {words}" if words else ""
+    last = f"; the last it noted: {words.rstrip('.')}" if words else ""
     return Finding("service", False, f"it is installed, but does not run{why}{last}",
                    f"svcq{manager.option} start")  # fmt: skip
 

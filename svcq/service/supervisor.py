@@ -25,6 +25,7 @@ from svcq.worker.places import Places
 
 _SOON = 30.0  # seconds within which a worker that was started is to be there
 _LONGEST_BACKOFF = 60.0
+_KEEPS_STORE = "They name another store: this one is kept until svcq is started anew."
 _HEALTHY = 30.0  # seconds after which an end is no failed start
 
 
@@ -84,6 +85,8 @@ class Supervisor:
         try:
             if self._settings.changed():
                 self._say("The settings have changed and were read again.")
+                if self._settings.moved:
+                    self._say(_KEEPS_STORE)
                 self._renew()
             if self._wishes.take_anew():
                 self._renew()

@@ -2,8 +2,9 @@
 
 queries.sql holds every statement: `-- name: finish_run`, a line that says why it is so, the SQL.
 `-- name: x [sqlite]` is x for one engine alone; `-- fragment: y` is text that others include
-as {y}. A statement without SQL is one that its engine has no need of. Parameters are written :name and numbered in the order of their first appearance; verbs
-pass them by name, bulk statements take tuples in that order.
+as {y}. A statement without SQL is one that its engine has no need of. Parameters are written
+:name and numbered in the order of their first appearance; verbs pass them by name, bulk statements
+take tuples in that order.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ class Query:
 
 
 class Transaction(Protocol):
-    """A unit of reading or writing. `now` is its time in Unix milliseconds."""
+    """A unit of reading or writing."""
 
-    now: int
-    alone: bool
-    """Whether nobody else may write but what is kept apart by rows: plain jobs that are added,
-    claimed and finished."""
+    @property
+    def now(self) -> int:
+        """Its time, in Unix milliseconds."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else may write but what is kept apart by rows: plain jobs that are added,
+        claimed and finished."""
 
     def rows(self, name: str, /, **values: Any) -> list[Row]: ...
 
@@ -201,57 +206,14 @@ def _number_parameters(sql: str, engine: str) -> tuple[str, tuple[str, ...]]:
 
 
 # What is text; what is a fraction; and what a column alone can tell. All others are whole numbers.
-_TEXTS = frozenset(
-    ["address", "certificate", "home", "secret", "site",
-        "added",
-        "after_name",
-        "args",
-        "boot",
-        "born",
-        "caller",
-        "command",
-        "condition",
-        "cron",
-        "cwd",
-        "dead_letter",
-        "digest",
-        "error",
-        "fired_by",
-        "grep",
-        "host",
-        "how",
-        "ids",
-        "key",
-        "kind",
-        "name",
-        "names",
-        "needs",
-        "note",
-        "old",
-        "options",
-        "orphaned",
-        "overlap",
-        "owner",
-        "policy",
-        "progress_note",
-        "queue",
-        "reason",
-        "result",
-        "schedule",
-        "schema",
-        "scope",
-        "state",
-        "states",
-        "tag",
-        "tags",
-        "tail",
-        "task",
-        "unique_key",
-        "vars",
-        "version",
-        "zone",
-    ]
-)
+_TEXTS = frozenset((
+    "added", "address", "after_name", "args", "boot", "born", "caller", "certificate", "command", "condition",
+    "cron",
+    "cwd", "dead_letter", "digest", "error", "fired_by", "grep", "home", "host", "how", "ids", "key",
+    "kind", "name", "names", "needs", "note", "old", "options", "orphaned", "overlap", "owner",
+    "policy", "progress_note", "queue", "reason", "result", "schedule", "schema", "scope", "secret", "site",
+    "state", "states", "tag", "tags", "tail", "task", "unique_key", "vars", "version", "zone",
+))  # fmt: skip
 _FRACTIONS = frozenset(["progress"])
 _BY_COLUMN = frozenset(["env", "missed", "value"])
 

@@ -60,7 +60,7 @@ def add(tx: Transaction, ledger: Ledger, jobs: Sequence[NewJob], aging_ms: int) 
 def add_plain(tx: Transaction, job: NewJob, aging_ms: int) -> Added:
     """One job without ties, written straight: a batch and a ledger would double what it costs."""
     plan, task, args, _, copy_of = job
-    queue, now = plan.queue, tx.now
+    queue = plan.queue
     place = queue, "task" if task else "command", plan.host, plan.condition
     found = tx.first("next_in_lane", place)
     if found is None:
@@ -68,6 +68,7 @@ def add_plain(tx: Transaction, job: NewJob, aging_ms: int) -> Added:
         found = tx.first("next_in_lane", place)
         assert found is not None
     job_id, lane, aging_ms, queue_options = found
+    now = tx.now
     if task and plan.usual and copy_of is None:
         state, kind, priority = _PENDING, "pending", plan.priority
         row = "add_call", (job_id, lane, priority, now, rank_of(now, priority, aging_ms))

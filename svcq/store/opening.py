@@ -41,15 +41,9 @@ def upgrade_store(config: Config) -> tuple[int, int]:
 
 
 def open_engine(config: Config, *, clock: Callable[[], int] | None = None) -> Engine:
-    scheme, separator, _ = config.store.partition("://")
-    if not separator:
-        return _open_file(config, clock)
-    if scheme not in ("postgresql", "postgres"):
-        raise errors.InvalidInput(
-            f"A store on {scheme} is not supported by this version: name a file, or an address "
-            "such as postgresql://user@host/database."
-        )
-    return _open_server(config, clock)
+    if "://" in config.store:
+        return _open_server(config, clock)
+    return _open_file(config, clock)
 
 
 def _open_file(config: Config, clock: Callable[[], int] | None) -> Engine:

@@ -34,22 +34,100 @@ _ALONE, _WRITING = 1, 2
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _COPYABLE = re.compile(r"INSERT INTO (\w+) \(([^)]*)\)\s*VALUES \(((?:\$\d+[:\w ]*[,\s]*)*)\)$")
+_IDLE = psycopg.pq.TransactionStatus.IDLE
 _FEW = 4  # rows: fewer are inserted one by one
 # What changes no row of changes, as the setting of a queue, is noticed within so many seconds.
 _LOOK_ANYWAY = 5
 
 
 class PostgresTransaction:
-    __slots__ = ("_execute", "_queries", "alone", "cursor", "now")
+    """A transaction that speaks as seldom as it can: it begins with its first statement, in one
+    message, and what has no answer goes with the next statement, or with the commit.
+    """
+
+    __slots__ = ("_begin", "_behind", "_cursor", "_engine", "_now", "_queries", "_used", "alone")
 
     def __init__(
-        self, cursor: psycopg.RawCursor[Row], queries: Queries, now: int, *, alone: bool
+        self, engine: PostgresEngine, queries: Queries, begin: Sequence[str], *, alone: bool
     ) -> None:
-        self.cursor = cursor
-        self.now = now
         self.alone = alone
-        self._execute = cursor.execute
+        self._engine = engine
         self._queries = queries
+        self._begin = begin
+        self._behind: list[tuple[str, Sequence[Any]]] = []
+        self._now: int | None = None
+        self._used = False
+
+    # Beginning and ending
+
+    def take(self, connections: Connections) -> None:
+        connection, self._used = connections.take()
+        self._cursor = psycopg.RawCursor(connection)
+
+    def joined(self, cursor: psycopg.RawCursor[Row], now: int) -> Self:
+        """A part of a transaction that someone else has begun."""
+        self._cursor, self._now, self._begin = cursor, now, ()
+        return self
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        return self._cursor.connection
+
+    @property
+    def cursor(self) -> psycopg.RawCursor[Row]:
+        """For what is PostgreSQL's own; everything before it has been said."""
+        self._flush()
+        return self._cursor
+
+    @property
+    def now(self) -> int:
+        if self._now is None:
+            self._flush()
+        assert self._now is not None
+        return self._now
+
+    def commit(self) -> None:
+        if self._begin and not self._behind:
+            return  # nothing was ever said
+        if self._behind:
+            self._execute("COMMIT", ())
+        else:
+            self._cursor.execute("COMMIT", prepare=False)
+
+    def _flush(self) -> None:
+        if self._begin or self._behind:
+            self._execute(None, ())
+
+    def _execute(self, sql: str | None, values: Sequence[Any]) -> psycopg.RawCursor[Row]:
+        if sql is not None and not self._begin and not self._behind:
+            return self._cursor.execute(sql, values)
+        while True:
+            try:
+                return self._execute_together(sql, values)
+            except psycopg.Error:
+                # A connection that idled may be dead by now, and nothing was said yet.
+                if not (self._begin and self._used and self.connection.closed):
+                    raise
+                self.take(self._engine.connections)
+
+    def _execute_together(self, sql: str | None, values: Sequence[Any]) -> psycopg.RawCursor[Row]:
+        connection = self.connection
+        with connection.pipeline():
+            began = psycopg.RawCursor(connection)
+            for statement in self._begin:
+                began.execute(statement)
+            behind = psycopg.RawCursor(connection)
+            for text, row in self._behind:
+                behind.execute(text, row)
+            if sql is not None:
+                self._cursor.execute(sql, values)
+        if self._begin:
+            self._now = self._engine.set_clock(began)
+            self._begin = ()
+        self._behind.clear()
+        return self._cursor
+
+    # Statements
 
     def rows(self, name: str, /, **values: Any) -> list[Row]:
         query = self._queries[name]
@@ -63,10 +141,9 @@ class PostgresTransaction:
         return self._execute(self._queries[name].sql, values).fetchone()
 
     def each(self, *statements: Statement) -> None:
-        with self.cursor.connection.pipeline():
-            for name, values in statements:
-                if sql := self._queries[name].sql:
-                    self._execute(sql, values)
+        for name, values in statements:
+            if sql := self._queries[name].sql:
+                self._behind.append((sql, values))
 
     def run(self, name: str, /, **values: Any) -> int:
         query = self._queries[name]
@@ -77,14 +154,14 @@ class PostgresTransaction:
         query = self._queries[name]
         copy = _copy_of(query) if len(rows) > _FEW else None
         if copy is None:
-            self.cursor.executemany(query.sql, rows)
+            self._behind += [(query.sql, row) for row in rows]
             return
         with self.cursor.copy(copy) as into:
             for row in rows:
                 into.write_row(row)
 
     def script(self, text: str) -> None:
-        self._execute(text, prepare=False)
+        self.cursor.execute(text, prepare=False)
 
 
 def _copy_of(query: Query) -> str | None:
@@ -128,9 +205,9 @@ class PostgresEngine:
     ) -> None:  # fmt: skip
         self.address = address
         self.bells = bells
-        self._connections = Connections(address, busy_wait_ms)
-        self.where = self._connections.where
-        self._doorbell = Doorbell(self._connections)
+        self.connections = Connections(address, busy_wait_ms)
+        self.where = self.connections.where
+        self._doorbell = Doorbell(self.connections)
         self._queries = load_queries(self.name)
         self._clock = clock
         self._ahead = 0  # of the server's clock before ours
@@ -147,103 +224,92 @@ class PostgresEngine:
                 return tx.now
         return now_ms() + self._ahead
 
-    def _set_clock(self, cursor: psycopg.RawCursor[Row]) -> int:
-        """The time that the first statement of a transaction answered with."""
-        while cursor.nextset():
-            pass
-        if self._clock is not None:
-            return self._clock()
+    def set_clock(self, cursor: psycopg.RawCursor[Row]) -> int:
+        """The time that a transaction began with."""
         row = cursor.fetchone()
         assert row is not None
         self._ahead, self._heard = row[-1] - now_ms(), True
-        return int(row[-1])
+        return self.clock()
 
     # Transactions
 
     @contextmanager
     def read(self) -> Iterator[PostgresTransaction]:
-        cursor = self._open(f"{_READ}; SELECT {_NOW}")
+        tx = PostgresTransaction(self, self._queries, (_READ, f"SELECT {_NOW}"), alone=False)
+        tx.take(self.connections)
         try:
-            yield PostgresTransaction(cursor, self._queries, self._set_clock(cursor), alone=False)
+            yield tx
         except psycopg.Error as error:
             raise explain(error, self.where) from error
         finally:
-            self._close(cursor, "ROLLBACK")
+            self._let_go(tx)
 
-    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:
+    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (nobody waits for a worker here)
         return Writing(self, durable=durable, alone=alone)
 
     def begin(self, *, durable: bool, alone: bool) -> PostgresTransaction:
-        lazy = "" if durable else "SET LOCAL synchronous_commit = off; "
+        lazily = () if durable else ("SET LOCAL synchronous_commit = off",)
         # In this order everywhere: who waits to be alone must not hold up who waits for all others.
-        first = f"pg_advisory_xact_lock({LOCKS}, {_ALONE}), " if alone else ""
-        cursor = self._open(
-            f"BEGIN; {lazy}SELECT {first}pg_advisory_xact_lock_shared({LOCKS}, {_WRITING}), {_NOW}"
-        )
-        try:
-            return PostgresTransaction(cursor, self._queries, self._set_clock(cursor), alone=alone)
-        except BaseException:
-            self._close(cursor, "ROLLBACK")
-            raise
+        locks = [f"pg_advisory_xact_lock({LOCKS}, {_ALONE})"] if alone else []
+        locks.append(f"pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})")
+        begin = ("BEGIN", *lazily, f"SELECT {', '.join(locks)}, {_NOW}")
+        tx = PostgresTransaction(self, self._queries, begin, alone=alone)
+        tx.take(self.connections)
+        return tx
 
     def end(self, tx: PostgresTransaction, error: BaseException | None) -> None:
         """Commit a write, or undo it where there was an error."""
         if error is None:
             try:
-                tx.cursor.execute("COMMIT", prepare=False)
+                tx.commit()
             except psycopg.Error as failed:
                 raise explain(failed, self.where, committing=not failed.sqlstate) from failed
             finally:
-                self._connections.give(tx.cursor.connection)
+                self._let_go(tx)
             return
-        self._close(tx.cursor, "ROLLBACK")
+        self._let_go(tx)
         if isinstance(error, psycopg.Error):
             raise explain(error, self.where) from error
 
-    def _open(self, first: str, values: Row | None = None) -> psycopg.RawCursor[Row]:
-        """A connection whose first statement was answered: one that idled may be dead by now."""
-        while True:
-            connection, used = self._connections.take()
-            cursor = psycopg.RawCursor(connection)
-            try:
-                return cursor.execute(first, values, prepare=False)
-            except psycopg.Error as error:
-                gone = connection.closed
-                self._close(cursor, "ROLLBACK")
-                if not (gone and used):
-                    raise explain(error, self.where) from error
-            except BaseException:
-                connection.close()
-                raise
-
-    def _close(self, cursor: psycopg.RawCursor[Row], how: str) -> None:
-        connection = cursor.connection
+    def _let_go(self, tx: PostgresTransaction) -> None:
+        """What was not committed by now is not to be."""
+        connection = tx.connection
         with suppress(psycopg.Error):
-            if not connection.closed:
-                cursor.execute(how, prepare=False)
-        self._connections.give(connection)
+            if not connection.closed and connection.info.transaction_status != _IDLE:
+                connection.execute("ROLLBACK", prepare=False)
+        self.connections.give(connection)
 
     def at_once(self, name: str, /, **values: Any) -> int:
-        query = self._queries[name]
-        # One statement is a transaction of its own.
-        cursor = self._open(query.sql, query.ordered(values))
-        self._connections.give(cursor.connection)
-        return cursor.rowcount
+        return self._at_once(name, self._queries[name].ordered(values)).rowcount
+
+    def _at_once(self, name: str, values: Sequence[Any]) -> psycopg.RawCursor[Row]:
+        """One statement is a transaction of its own."""
+        while True:
+            connection, used = self.connections.take()
+            try:
+                return psycopg.RawCursor(connection).execute(self._queries[name].sql, values)
+            except psycopg.Error as error:
+                # One that idled may be dead by now; what comes here may be said twice.
+                if not (used and connection.closed):
+                    raise explain(error, self.where) from error
+            finally:
+                self.connections.give(connection)
 
     @contextmanager
     def borrowed(self, connection: Any) -> Iterator[PostgresTransaction]:
         """A part of the caller's own transaction: it commits, or does not, with theirs."""
         if not isinstance(connection, psycopg.Connection):
             raise errors.InvalidInput(
-                f"The connection is a {type(connection).__name__}, and the store {self.where} is on "
-                "PostgreSQL: give a connection of psycopg 3."
+                f"The connection is a {type(connection).__name__}, and the store {self.where} is "
+                "on PostgreSQL: give a connection of psycopg 3."
             )
         try:
             with connection.transaction():
                 cursor = self._borrowed_cursor(connection)
                 before = self._step_in(cursor)
-                yield PostgresTransaction(cursor, self._queries, self._clock_of(cursor), alone=True)
-                self._doorbell.ring_in(cursor, "")
+                tx = PostgresTransaction(self, self._queries, (), alone=True)
+                yield tx.joined(cursor, self._clock_of(cursor))
+                self._doorbell.ring_in(tx.cursor, "")
                 cursor.execute("SELECT set_config('search_path', $1, true)", (before,))
         except psycopg.Error as error:
             raise explain(error, self.where) from error
@@ -260,27 +326,26 @@ class PostgresEngine:
     def _step_in(self, cursor: psycopg.RawCursor[Row]) -> str:
         """Find our tables, until the end of this; what the search path was before."""
         mine = self._store_id()
-        there = cursor.execute("SELECT to_regclass($1)", (f"{SCHEMA}.meta",)).fetchone()
+        before = cursor.execute(
+            "SELECT current_setting('search_path'), set_config('search_path', $1, true)", (SCHEMA,)
+        ).fetchone()
+        assert before is not None
+        there = cursor.execute("SELECT to_regclass('meta')").fetchone()
         theirs = None
         if there is not None and there[0] is not None:
-            found = cursor.execute(
-                f"SELECT value FROM {SCHEMA}.meta WHERE key = 'store_id'"
-            ).fetchone()
+            found = cursor.execute(self._queries["meta"].sql, ("store_id",)).fetchone()
             theirs = found and found[0]
         if theirs != mine:
             raise errors.InvalidInput(
                 f"The connection is not to the database of the store {self.where}: "
                 "open one to that."
             )
-        row = cursor.execute(
-            "SELECT current_setting('search_path'), set_config('search_path', $1, true),"
-            f" set_config('svcq.slot', (-pg_backend_pid())::text, true),"
+        cursor.execute(
+            "SELECT set_config('svcq.slot', (-pg_backend_pid())::text, true),"
             f" pg_advisory_xact_lock({LOCKS}, {_ALONE}),"
-            f" pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})",
-            (SCHEMA,),
-        ).fetchone()
-        assert row is not None
-        return str(row[0])
+            f" pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})"
+        )
+        return str(before[0])
 
     def _store_id(self) -> str:
         with self.read() as tx:
@@ -303,12 +368,7 @@ class PostgresEngine:
 
     def write_mark(self) -> tuple[int, int]:
         """Changes whenever someone has written, or after a while."""
-        # One statement is a transaction of its own.
-        cursor = self._open(self._queries["newest_change"].sql)
-        try:
-            row = cursor.fetchone()
-        finally:
-            self._connections.give(cursor.connection)
+        row = self._at_once("newest_change", ()).fetchone()
         assert row is not None
         return int(row[0]), int(time.monotonic() / _LOOK_ANYWAY)
 
@@ -317,7 +377,7 @@ class PostgresEngine:
 
     def hear(self, bell: Bell, whom: str = "") -> AbstractContextManager[object]:
         """Let a bell of this machine ring when someone rings anywhere."""
-        return Listener(self._connections, bell, whom)
+        return Listener(self.connections, bell, whom)
 
     def tidy(self) -> None:
         """Put together the rows of counters that only one transaction had."""
@@ -331,14 +391,14 @@ class PostgresEngine:
             return 0 if row is None else int(row[0] or 0)
 
     def keep_copy(self, version: int) -> None:
-        """Before an upgrade from a version: what pg_dump is for, and an upgrade is one transaction."""
+        """An upgrade is one transaction, and copies are what pg_dump is for."""
 
     def fresh(self) -> Self:
         """Another one on the same store, with connections of its own."""
         return type(self)(
-            self.address, self.bells, busy_wait_ms=self._connections.busy_wait_ms,
+            self.address, self.bells, busy_wait_ms=self.connections.busy_wait_ms,
             clock=self._clock,
         )  # fmt: skip
 
     def close(self) -> None:
-        self._connections.close()
+        self.connections.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -111,8 +110,9 @@ class Connections:
     def _prepare(self, connection: Connection) -> None:
         if connection.info.server_version < OLDEST_SERVER * 10_000:
             raise errors.StoreError(
-                f"The store {self.where} is on PostgreSQL {connection.info.server_version // 10_000}"
-                f", which is too old: svcq needs {OLDEST_SERVER} or later."
+                f"The store {self.where} is on PostgreSQL "
+                f"{connection.info.server_version // 10_000}, which is too old: svcq needs "
+                f"{OLDEST_SERVER} or later."
             )
         adapt(connection)
         connection.prepare_threshold = 2
@@ -131,6 +131,3 @@ class Connections:
         if self._pid == os.getpid():
             for connection in idle:
                 connection.close()
-
-
-Opener = Callable[[], Connection]

@@ -1,4 +1,4 @@
-"""The doorbell on PostgreSQL: NOTIFY, and a thread that listens and rings the bells of this machine.
+"""The doorbell on PostgreSQL: NOTIFY, and a thread that listens and rings a bell of this machine.
 
 A burst rings once: who has just rung does not ring again for a moment, and who hears a ring looks
 once more after that moment has passed. What was written before either is seen.
@@ -94,7 +94,7 @@ class Listener:
         again = None
         while not self._leaving.is_set():
             patience = None if again is None else max(again - time.monotonic(), 0)
-            ready, _, _ = select.select([connection.fileno(), self._left], [], [], patience)
+            ready, _, _ = select.select([connection.fileno(), self._left.fileno()], [], [], patience)
             if connection.fileno() in ready and self._whom in _payloads(connection):
                 self._ring()
                 again = again or time.monotonic() + _AFTER

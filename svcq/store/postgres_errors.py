@@ -8,18 +8,17 @@ from svcq import errors
 from svcq.store.engine import Conflict
 
 # What an attempt to connect is refused with has no code: the server's own words must do.
+_NO_ROOM = "it has no connections left: raise max_connections there, or run fewer workers"
 _REFUSALS = (
     ("password authentication failed", "its password is wrong: correct the store's address"),
-    ("no password supplied", "it wants a password: put it into the store's address, or in ~/.pgpass"),
+    ("no password supplied", "it wants a password: put it into the address, or into ~/.pgpass"),
     ("no pg_hba.conf entry", "it lets nobody in from here: add a line to its pg_hba.conf"),
     ("authentication failed", "it does not let that user in: correct the store's address"),
     ("is starting up", "it is starting: wait for it"),
     ("is shutting down", "it is going down: start it again"),
-    ("too many clients", "it has no connections left: raise max_connections there, "
-     "or run fewer workers"),
-    ("remaining connection slots", "it has no connections left: raise max_connections there, "
-     "or run fewer workers"),
-)  # fmt: skip
+    ("too many clients", _NO_ROOM),
+    ("remaining connection slots", _NO_ROOM),
+)
 
 
 # Of these, what passes without anyone's doing.
@@ -53,43 +52,9 @@ def explain(error: psycopg.Error, where: str, *, committing: bool = False) -> er
     """What went wrong in a transaction."""
     state = error.sqlstate or ""
     said = _said(error)
-    match state:
-        case "40P01" | "40001":
-            return Conflict(
-                f"The store {where} was asked for two things that wait for each other: try again."
-            )
-        case "55P03":
-            return errors.StoreBusy(
-                f"The store {where} was locked by another transaction for too long: "
-                "end what holds it (pg_stat_activity names it), or raise busy_wait."
-            )
-        case "42501":
-            return errors.NotPermitted(
-                f"The user of the store {where} may not do that ({said}): "
-                "use a role that may, or grant it the right."
-            )
-        case "25006":
-            return errors.StoreReadOnly(
-                f"The store {where} may not be written, as when it is a standby or in recovery: "
-                "use the address of the primary."
-            )
-        case "53100":
-            return errors.StoreFull(
-                f"The disk under the store {where} is full; nothing was written: free some space."
-            )
-        case "42P01" | "3F000" | "42883" | "42703":
-            return errors.NotAStore(
-                f"The schema svcq in {where} is not that of a store ({said}): "
-                "use another database, or restore it."
-            )
-        case "XX001" | "XX002":
-            return errors.StoreDamaged(
-                f"The store {where} is damaged ({said}): stop svcq and restore it from a backup."
-            )
-        case "22021" | "22P05":
-            return errors.InvalidInput(
-                f"The store {where} cannot hold such text ({said}): leave out NUL characters."
-            )
+    if state in _BY_CODE:
+        kind, sentence = _BY_CODE[state]
+        return kind(sentence.format(where=where, said=said))
     if committing:
         return errors.StoreError(
             f"The connection to the store {where} was lost while something was written, so that "
@@ -103,6 +68,64 @@ def explain(error: psycopg.Error, where: str, *, committing: bool = False) -> er
     return errors.StoreError(
         f"The store {where} could not be used ({said}): check the server's log and try again."
     )
+
+
+_FOREIGN = (
+    errors.NotAStore,
+    (
+        "The schema svcq in {where} is not that of a store ({said}): use another database, "
+        "or restore it."
+    ),
+)
+_IN_THE_WAY = (
+    Conflict,
+    "The store {where} was asked for two things that wait for each other: try again.",
+)
+_DAMAGED = (
+    errors.StoreDamaged,
+    "The store {where} is damaged ({said}): stop svcq and restore it from a backup.",
+)
+_NO_TEXT = (
+    errors.InvalidInput,
+    "The store {where} cannot hold such text ({said}): leave out NUL characters.",
+)
+_BY_CODE: dict[str, tuple[type[errors.SvcqError], str]] = {
+    "40P01": _IN_THE_WAY,
+    "40001": _IN_THE_WAY,
+    "55P03": (
+        errors.StoreBusy,
+        (
+            "The store {where} was locked by another transaction for too long: end what holds it "
+            "(pg_stat_activity names it), or raise busy_wait."
+        ),
+    ),
+    "42501": (
+        errors.NotPermitted,
+        (
+            "The user of the store {where} may not do that ({said}): use a role that may, or grant "
+            "it the right."
+        ),
+    ),
+    "25006": (
+        errors.StoreReadOnly,
+        (
+            "The store {where} may not be written, as when it is a standby or in recovery: use the "
+            "address of the primary."
+        ),
+    ),
+    "53100": (
+        errors.StoreFull,
+        "The disk under the store {where} is full; nothing was written: free some space.",
+    ),
+    "42P01": _FOREIGN,
+    "3F000": _FOREIGN,
+    "42883": _FOREIGN,
+    "42703": _FOREIGN,
+    "XX001": _DAMAGED,
+    "XX002": _DAMAGED,
+    "22021": _NO_TEXT,
+    "22P05": _NO_TEXT,
+}
 
 
 def _said(error: psycopg.Error) -> str:

@@ -37,8 +37,8 @@ def _is_there(tx: PostgresTransaction) -> bool:
     store, tables = row
     if not store and tables:
         raise NotAStore(
-            f"The schema {SCHEMA} of this database holds {tables} tables that are no store of svcq: "
-            "use another database."
+            f"The schema {SCHEMA} of this database holds {tables} tables that are no store of "
+            "svcq: use another database."
         )
     return bool(store)
 
@@ -53,6 +53,6 @@ def _make(engine: PostgresEngine) -> None:
             tx.run("set_meta", key="store_id", value=token_hex(8))
     except NotPermitted as error:
         raise NotPermitted(
-            f"There is no store in {engine.where} yet, and its user may not make one: let its owner "
-            f"run svcq once, or GRANT CREATE ON DATABASE to that user."
+            f"There is no store in {engine.where} yet, and its user may not make one: let the "
+            "owner of the database run svcq once, or GRANT CREATE ON DATABASE to that user."
         ) from error

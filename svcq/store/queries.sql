@@ -236,7 +236,7 @@ SELECT l.id, l.queue, l.kind, l.host, l.condition,
           AND k.condition = l.condition AND k.head IS NOT NULL
         ORDER BY k.head LIMIT 1) AS keyed
 FROM lanes AS l JOIN queues AS q ON q.name = l.queue
-WHERE l.key = '' AND l.host IN ('', :host) AND q.paused = 0;
+WHERE l.key = '' AND l.host IN ('', :host) AND q.paused = 0 ORDER BY l.id;
 
 -- name: running_in
 -- For a limit across all machines: from the counters, never by counting jobs.
@@ -497,11 +497,11 @@ SELECT DISTINCT key FROM lanes WHERE queue = :queue AND key <> '';
 
 -- name: due
 -- Jobs whose time has come, oldest first.
-SELECT id FROM jobs WHERE due_at <= :now ORDER BY due_at LIMIT :n;
+SELECT id FROM jobs WHERE due_at <= :now ORDER BY due_at, id LIMIT :n;
 
 -- name: expired
 -- Jobs that were to start before now and did not.
-SELECT id FROM jobs WHERE expires_at <= :now ORDER BY expires_at LIMIT :n;
+SELECT id FROM jobs WHERE expires_at <= :now ORDER BY expires_at, id LIMIT :n;
 
 ----------------------------------------------------------------------------------------- workers
 
@@ -574,7 +574,7 @@ FROM workers WHERE state <> 'ended' OR :ended = 1 ORDER BY id;
 -- What goes back when a worker is lost.
 SELECT id, run FROM jobs
 WHERE state = 'processing' AND worker = :worker
-  AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL;
+  AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL ORDER BY id;
 
 -- name: lapsed_leases
 -- Workers written by hand that have not been heard of in time.

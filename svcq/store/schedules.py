@@ -169,14 +169,19 @@ def listed(
     fired_by: str | None,
 ) -> list[Schedule]:  # fmt: skip
     rows = tx.rows(
-        "schedules", after_name=after, n=n, paused=None if paused is None else int(paused), task=task,
-        fired_by=fired_by,
+        "schedules", after_name=after, n=n, paused=None if paused is None else int(paused),
+        task=task, fired_by=fired_by,
     )  # fmt: skip
     return [_seen(row, tx.now) for row in rows]
 
 
 def due(tx: Transaction, n: int) -> list[Schedule]:
     return [Schedule._make(row) for row in tx.rows("due_schedules", now=tx.now, n=n)]
+
+
+def coming(tx: Transaction, n: int) -> list[Schedule]:
+    """Those that a clock of ours fires next, the first of them first."""
+    return [Schedule._make(row) for row in tx.rows("due_schedules", now=1 << 62, n=n)]
 
 
 def environment(tx: Transaction, name: str) -> dict[str, str] | None:

@@ -145,7 +145,7 @@ class SqliteEngine:
                 if cursor.connection.in_transaction:
                     cursor.execute("COMMIT")
 
-    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:
+    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (whoever writes here is)
         return Writing(self, self._queries, durable, polite)
 
     def begin(self, durable: bool, polite: bool) -> tuple[sqlite3.Cursor, int]:
@@ -248,7 +248,7 @@ class SqliteEngine:
         with self.write(durable=False) as tx:
             return tx.run(name, **values)
 
-    def hear(self, bell: Bell, whom: str = "") -> nullcontext[None]:
+    def hear(self, bell: Bell, whom: str = "") -> nullcontext[None]:  # noqa: ARG002
         """Everyone who writes here can reach it."""
         return nullcontext()
 

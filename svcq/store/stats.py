@@ -40,14 +40,22 @@ class QueueStats(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """What happened in one minute: added, started, and how runs ended."""
+    """What happened in one minute: added, started, and how runs ended; how long those that started
+    had waited, and those that ended had run."""
 
     minute: datetime
     queue: str
     counts: dict[str, int]
+    wait: Times = Times()
+    run: Times = Times()
 
     def as_json(self) -> dict[str, Any]:
-        return {**self._asdict(), "minute": iso(round(self.minute.timestamp() * 1000))}
+        return {
+            **self._asdict(),
+            "minute": iso(round(self.minute.timestamp() * 1000)),
+            "wait": self.wait._asdict(),
+            "run": self.run._asdict(),
+        }
 
 
 class Rollup(NamedTuple):
@@ -107,18 +115,28 @@ def stats(tx: Transaction, queue: str | None, minutes: int) -> list[QueueStats]:
 
 def activity(tx: Transaction, queue: str | None, minutes: int) -> list[Activity]:
     """Minute by minute, oldest first; minutes in which nothing happened are left out."""
-    found: dict[tuple[int, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    found: dict[tuple[int, str], list[tuple[str, int, int, int]]] = defaultdict(list)
     since = tx.now // MINUTE - minutes + 1
-    for minute, name, kind, _, n, _ in tx.rows("minutes_since", since=since, queue=queue):
-        found[minute, name][kind] += n
+    for minute, name, *rollup in tx.rows("minutes_since", since=since, queue=queue):
+        found[minute, name].append(tuple(rollup))
     return [
-        Activity(moment(minute * MINUTE), name, dict(kinds))
-        for (minute, name), kinds in sorted(found.items())
-    ]
+        Activity(
+            moment(minute * MINUTE), name, _by_kind(rollups),
+            wait=_times(rollups, "started"), run=_times(rollups, How.COMPLETED, *FAILURES),
+        )
+        for (minute, name), rollups in sorted(found.items())
+    ]  # fmt: skip
 
 
 def _age(now: int, since: int | None) -> float | None:
     return None if since is None else max(now - since, 0) / 1000
+
+
+def _by_kind(rollups: Iterable[tuple[str, int, int, int]]) -> dict[str, int]:
+    counted: dict[str, int] = defaultdict(int)
+    for kind, _, n, _ in rollups:
+        counted[kind] += n
+    return dict(counted)
 
 
 def _sum(rollups: Iterable[tuple[str, int, int, int]], *kinds: str) -> int:

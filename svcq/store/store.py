@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import cached_property, wraps
+from functools import cached_property
 
 from svcq import errors
 from svcq.config import Config
@@ -94,8 +94,7 @@ def again(
     """A verb whose transaction a database may end, since another one waits for it: nothing of it
     was written, and it is done anew."""
 
-    @wraps(verb)
-    def tried(self: Store, *args: Said.args, **kwargs: Said.kwargs) -> Answer:
+    def tried(self: Store, /, *args: Said.args, **kwargs: Said.kwargs) -> Answer:
         for _ in range(_TRIES):
             try:
                 return verb(self, *args, **kwargs)
@@ -103,6 +102,7 @@ def again(
                 continue
         return verb(self, *args, **kwargs)
 
+    tried.__name__, tried.__doc__ = verb.__name__, verb.__doc__
     return tried
 
 

@@ -74,6 +74,11 @@ class Timetable:
         with self._engine.read() as tx:
             return schedules.due(tx, n)
 
+    def coming(self, n: int) -> list[Schedule]:
+        """Those that our clocks fire next, whenever that is."""
+        with self._engine.read() as tx:
+            return schedules.coming(tx, n)
+
     def fire(self, due: Sequence[Schedule], why: str = "") -> list[Firing]:
         """Queue the jobs of schedules that are due, and move them on to their next time.
 

@@ -19,7 +19,7 @@ from svcq.web.problems import Problem
 from svcq.web.routes import Asked, Handler, Route
 
 BODY_LIMIT = 8 << 20
-_LONG = ("purge", "cleanup")
+_LONG = ("purge", "cleanup", "retry_dead")
 
 
 def routes(desk: Desk) -> list[Route]:
@@ -34,8 +34,10 @@ def _handler(desk: Desk, verb: Verb) -> Handler:
     async def handle(asked: Asked) -> Response:
         need(asked.caller, verb.role)
         arguments = {**_path(verb, asked.path), **read_query(asked.request, verb.query)}
-        # A page shows what it is sent; a program may need what it once gave.
+        # A page shows what it is sent; a program may need what it once gave. Who may only look is
+        # perhaps a dashboard that many see.
         plain = not arguments.pop("masked", True) and asked.caller.by != "cookie"
+        plain = plain and asked.caller.may(Role.USER)
         if verb.body is not None:
             given = await read_object(asked.request, BODY_LIMIT)
             _check_body(verb, given, arguments)
@@ -125,7 +127,7 @@ def need_own(client: Client, caller: Caller, named: dict[str, Any]) -> None:
         what, owner = f"Job {named['job']}", client.get(named["job"]).owner
     else:
         what, owner = f"The schedule {named['name']}", client.get_schedule(named["name"]).owner
-    if owner is None or owner != caller.name:
+    if not caller.may_look_into(owner):
         raise not_theirs(what, owner, caller)
 
 

@@ -16,3 +16,10 @@ class Caller(NamedTuple):
 
     def may(self, role: Role) -> bool:
         return self.role >= role
+
+    def may_look_into(self, owner: str | None) -> bool:
+        """Whether what belongs to `owner` has no secrets from them."""
+        return self.may(Role.ADMIN) or (owner is not None and owner == self.name)
+
+    def may_steer(self, owner: str | None) -> bool:
+        return self.may(Role.USER) and self.may_look_into(owner)

@@ -26,6 +26,10 @@ INTERVAL = 0.1  # seconds between two frames
 PING = 15.0  # seconds of silence after which a sign of life is sent
 _LONGEST_LOOK = 1.0
 _MOST_AT_ONCE = 5000  # changes in a frame
+# From so many in a frame on, frames come more rarely: to hand each to all who follow is most of the
+# work, and workers that are this busy need the machine.
+_MANY = 400
+_RARELY = 0.25
 _KEPT_BYTES = 4 << 20
 _LINGER = 10.0  # seconds for which it goes on when nobody follows any more
 _AWAY = 2.0  # seconds until a store that is away is tried again
@@ -196,7 +200,8 @@ class Hub:
                     body = encode_changes(changes)
                     self._tell(self._publish, self._frame(follower, before, body, jobs))
                     follower.missed = False
-                    time.sleep(max(began + INTERVAL - time.monotonic(), 0))
+                    pace = _RARELY if _MANY <= len(changes) < _MOST_AT_ONCE else INTERVAL
+                    time.sleep(max(began + pace - time.monotonic(), 0))
                 if not self._followers and time.monotonic() - self._left > _LINGER:
                     self._tell(self._rest)
 

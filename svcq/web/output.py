@@ -153,6 +153,8 @@ def _part(file: Path, size: int, asked: str) -> Response:
         first, last = int(found[1]), min(int(found[2] or size), size - 1)
     else:
         first, last = max(size - int(found[2]), 0), size - 1
+    if not size and not found[1] and int(found[2]):
+        return _Blocks(iter(()))  # its last bytes are none, which a part cannot say
     if first > last:
         headers = {"content-range": f"bytes */{size}"}
         raise Problem(

@@ -50,7 +50,7 @@ def _draw(client: Client, path: str, asked: Asked) -> Response:
     name, look = views.VIEWS[path]
     status = 200
     try:
-        shown = look(client, {**request.query_params, **asked.path})
+        shown = look(client, {**request.query_params, **asked.path}, asked.caller)
     except SvcqError as error:
         name, status = "problem", status_of(error)
         shown = {"title": "Not here", "problem": str(error)}
@@ -60,7 +60,9 @@ def _draw(client: Client, path: str, asked: Asked) -> Response:
         .render(
             **{**_frame(client, path), **shown},
             frame="part.html" if request.headers.get("hx-request") == "true" else "base.html",
-            may_steer=asked.caller.role is Role.ADMIN,
+            may=asked.caller.may_steer,
+            may_add=asked.caller.may(Role.USER),
+            may_all=asked.caller.may(Role.ADMIN),
         )
     )
     # Going back must not show, as if it were a page, the part that was last asked for.

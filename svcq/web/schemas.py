@@ -239,7 +239,9 @@ SCHEMAS: dict[str, Schema] = {
         }
     ),
     "QueueStatsList": _object({"queues": {"type": "array", "items": ref("QueueStats")}}),
-    "Activity": _object({"minute": TIME, "queue": _TEXT, "counts": _COUNTS}),
+    "Activity": _object(
+        {"minute": TIME, "queue": _TEXT, "counts": _COUNTS, "wait": _TIMES, "run": _TIMES}
+    ),
     "ActivityList": _object({"minutes": {"type": "array", "items": ref("Activity")}}),
     "Worker": _object(
         {

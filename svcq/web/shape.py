@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -135,6 +135,14 @@ def bars(runs: Sequence[Run]) -> list[Bar]:
 
 def took(run: Run) -> str:
     return format_duration(max(int((run.ended_at - run.started_at).total_seconds() * 1000), 0))
+
+
+def split_at(times: Mapping[str, datetime], text: str) -> list[str | datetime]:
+    """A text in which some words are times, as its parts."""
+    if not times:
+        return [text]
+    parts = re.split("|".join(f"({re.escape(words)})" for words in times), text)
+    return [times.get(part, part) for part in parts if part]
 
 
 def used(run: Run) -> str:

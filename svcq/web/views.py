@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from svcq.client import Client
 from svcq.environment import masked
 from svcq.errors import NotFound, SvcqError
+from svcq.handoff import SCHEDULER
 from svcq.jobs import FINISHED, Job, Run, State
 from svcq.logs import log_file, tail
+from svcq.schedules import How, Schedule
 from svcq.store import Queue, Worker
 from svcq.times import format_duration, moment
 from svcq.web import shape
+from svcq.web.callers import Caller
+from svcq.why import Why, clock_time
 
 _PAGE = 50
 _RUNNING = 12
@@ -21,12 +26,13 @@ _WAITING = 5
 _ENDED = 8
 _SOON = 4
 _SPANS = ((60, "the last hour"), (360, "6 hours"), (1440, "a day"), (10080, "a week"))
+_AS_PLANNED = (How.FIRED, How.ASKED)
 _TONES = {"dead": "bad", "processing": "run", "completed": "good"}
 
-View = Callable[[Client, Mapping[str, str]], dict[str, Any]]
+View = Callable[[Client, Mapping[str, str], Caller], dict[str, Any]]
 
 
-def now(client: Client, _: Mapping[str, str]) -> dict[str, Any]:
+def now(client: Client, _: Mapping[str, str], __: Caller) -> dict[str, Any]:
     counts = client.counts()
     workers = client.workers()
     running = client.list(state=State.PROCESSING, limit=_RUNNING) if counts["processing"] else []
@@ -66,7 +72,7 @@ def now(client: Client, _: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def jobs(client: Client, asked: Mapping[str, str]) -> dict[str, Any]:
+def jobs(client: Client, asked: Mapping[str, str], _: Caller) -> dict[str, Any]:
     wanted = {key: asked.get(key, "").strip() for key in ("state", "queue", "tag", "grep")}
     said: dict[str, Any] = {key: value for key, value in wanted.items() if value}
     if before := asked.get("before", ""):
@@ -92,14 +98,15 @@ def jobs(client: Client, asked: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def job(client: Client, asked: Mapping[str, str]) -> dict[str, Any]:
+def job(client: Client, asked: Mapping[str, str], caller: Caller) -> dict[str, Any]:
     shown = client.get(asked["job"])
     runs = client.runs(shown)
-    environment = client.environment(shown)
+    mine = caller.may_look_into(shown.owner)
+    environment = client.environment(shown) if mine else None
     return {
         "title": shape.title_of(shown),
         "job": shown,
-        "why": client.why(shown),
+        "why": _with_times(client.explain(shown), shown),
         "tone": _TONES.get(shown.state.value, ""),
         "verbs": shape.verbs_of(shown),
         "editable": shown.state not in FINISHED and shown.state is not State.PROCESSING,
@@ -120,7 +127,7 @@ def job(client: Client, asked: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def queues(client: Client, _: Mapping[str, str]) -> dict[str, Any]:
+def queues(client: Client, _: Mapping[str, str], __: Caller) -> dict[str, Any]:
     hour = {one.queue: one for one in client.stats(minutes=60)}
     return {
         "title": "Queues",
@@ -128,7 +135,7 @@ def queues(client: Client, _: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def workers(client: Client, _: Mapping[str, str]) -> dict[str, Any]:
+def workers(client: Client, _: Mapping[str, str], __: Caller) -> dict[str, Any]:
     found = client.workers()
     hosts: dict[str, list[dict[str, Any]]] = {}
     for one in sorted(found, key=lambda one: (one.host, one.id)):
@@ -141,7 +148,7 @@ def workers(client: Client, _: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def letters(client: Client, asked: Mapping[str, str]) -> dict[str, Any]:
+def letters(client: Client, asked: Mapping[str, str], _: Caller) -> dict[str, Any]:
     before = asked.get("before", "")
     found = client.list(
         state=State.DEAD, limit=_PAGE + 1, before=int(before) if before.isdecimal() else None
@@ -154,7 +161,7 @@ def letters(client: Client, asked: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def activity(client: Client, asked: Mapping[str, str]) -> dict[str, Any]:
+def activity(client: Client, asked: Mapping[str, str], _: Caller) -> dict[str, Any]:
     spans = dict(_SPANS)
     minutes = int(asked.get("minutes", "") if asked.get("minutes", "").isdecimal() else 60)
     minutes = minutes if minutes in spans else 60
@@ -177,18 +184,25 @@ def _why(client: Client, job: Job) -> str:
         return ""
 
 
+def _with_times(why: Why, job: Job) -> list[str | datetime]:
+    """The sentences, with times as such: they are told in the reader's zone, as all others are."""
+    known = [why.at and moment(why.at), job.run_at, job.finished_at, job.expires_at]
+    return shape.split_at({clock_time(one): one for one in known if one}, why.text)
+
+
 def _last_line(client: Client, job: Job) -> str:
     last = tail(log_file(client.config.home, job.id, job.run), 1) or ""
     return shape.without_codes(last.rpartition("\r")[2] or last)
 
 
 def _upcoming(client: Client) -> list[dict[str, Any]]:
-    soon = [
-        (one.next_at, one.name)
-        for one in client.schedules()
-        if one.next_at is not None and not one.paused
+    """Of all there are, however many: those of our clocks, and those that were handed over."""
+    found = [
+        *client.store.timetable.coming(_SOON),
+        *client.schedules(fired_by=SCHEDULER, paused=False),
     ]
-    return [{"name": name, "next_at": at} for at, name in sorted(soon)[:_SOON]]
+    soon = sorted((one.next_at, one.name) for one in found if one.next_at is not None)
+    return [{"name": name, "next_at": at} for at, name in soon[:_SOON]]
 
 
 def _order(state: str) -> str:
@@ -224,7 +238,11 @@ def _facts(job: Job) -> list[tuple[str, Any]]:
         ("key", job.concurrency_key),
         ("unique", job.unique_key),
         ("copy of", job.copy_of),
-        *((name.replace("_", " "), value) for name, value in job.options.items()),
+        *(
+            (name.replace("_", " "), value)
+            for name, value in job.options.items()
+            if name != "max_attempts"
+        ),  # told by the attempts
     ]
     return [(name, value) for name, value in facts if value not in (None, "", [], ())]
 
@@ -260,15 +278,18 @@ def _worker(worker: Worker) -> dict[str, Any]:
     return {**worker._asdict(), "started_at": moment(worker.started_at)}
 
 
-def schedules(client: Client, _: Mapping[str, str]) -> dict[str, Any]:
+def schedules(client: Client, asked: Mapping[str, str], _: Caller) -> dict[str, Any]:
+    found = client.schedules(after=asked.get("after", ""), limit=_PAGE + 1)
     return {
         "title": "Schedules",
-        "schedules": [_schedule(client, one) for one in client.schedules()],
+        "schedules": [_schedule(client, one) for one in found[:_PAGE]],
+        "last": found[_PAGE - 1].name if len(found) > _PAGE else None,
     }
 
 
-def _schedule(client: Client, one: Any) -> dict[str, Any]:
+def _schedule(client: Client, one: Schedule) -> dict[str, Any]:
     args, kwargs = one.call
+    last = one.last_firing
     state = None
     if one.last_job is not None:
         try:
@@ -285,7 +306,10 @@ def _schedule(client: Client, one: Any) -> dict[str, Any]:
         "next_at": one.next_at,
         "last_job": one.last_job if state else None,
         "last_state": state,
-        "note": "",
+        "owner": one.owner,
+        "at": moment(one.at_ms) if one.at_ms is not None else None,
+        "note": "" if last is None or last.how in _AS_PLANNED else last.says,
+        "over": one.over,
     }
 
 

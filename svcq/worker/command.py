@@ -33,7 +33,7 @@ from svcq.policy import Policy, encode_json
 from svcq.times import format_duration
 from svcq.worker.nursery import NOWHERE, OUT_OF_MEMORY, Nursery
 from svcq.worker.output import Output
-from svcq.worker.places import Seat, Seats
+from svcq.worker.places import Note, Seat, Seats
 from svcq.worker.terminal import Terminal
 from svcq.worker.trees import Tree
 
@@ -64,11 +64,12 @@ class CommandRun:
         self.claim = claim
         self._policy = policy
         self._seats = seats
-        self._seat = Seat("")  # taken when it begins
+        self._seat = Seat("", "")  # taken when it begins
         self._nursery = nursery
         self._place = NOWHERE
         self._log: Path = log_file(home, claim.id, claim.run)
         self._output: Output | None = None
+        self._alone = False  # nobody is left who has its output open
         self._full_disk: str | None = None
         self._marker = marker
         self._brand = processes.brand_of(marker)
@@ -134,10 +135,9 @@ class CommandRun:
         try:
             return await self._start_and_live()
         finally:
+            self._end_output()
             self._seats.give_back(self._seat)
             self._nursery.give_back(self._place)
-            if self._output is not None:
-                self._output.close()
 
     async def _start_and_live(self) -> Outcome:
         await self._nursery.free()
@@ -169,7 +169,8 @@ class CommandRun:
         else:
             await self._end_tree(self._policy.grace / 1000)
         exit_ = await ended
-        if exit_.code not in self._policy.success or self._someone_is_left():
+        self._alone = exit_.code in self._policy.success and not self._someone_is_left()
+        if not self._alone:
             # It may have left processes behind; a job ends with all of its tree.
             await self._end_tree(self._policy.grace / 1000)
         self._look()
@@ -201,7 +202,8 @@ class CommandRun:
             if lock is None:
                 raise BlockingIOError(11, "the run's lock is held by an earlier process of it")
             ours.callback(os.close, lock)  # from here on its processes alone hold it
-            output = Output(self._log)
+            Note(self.claim.id, self.claim.run).write(lock)
+            output = Output(self._log, self._seat.output)
             undo.callback(output.close)
             if self._policy.tty:
                 terminal = Terminal(output.descriptor)
@@ -262,8 +264,9 @@ class CommandRun:
             self._child.step_back()
         # For whoever must end it should we be gone; its marker and its lock tell of it too.
         born = processes.process_born(self._child.pid)
-        with suppress(OSError), open(self._seat.lock, "w") as file:
-            file.write(f"{self._child.pid} {born}")
+        with suppress(OSError), open(self._seat.lock, "r+b") as file:
+            note = Note(self.claim.id, self.claim.run, self._child.pid, born or "-")
+            note.write(file.fileno())
 
     def _count_time(self) -> None:
         """Take what has passed since the last time from what is left, unless it was paused."""
@@ -307,6 +310,7 @@ class CommandRun:
         with suppress(OSError):  # there will be another look, and a last one
             if self._output.deleted:
                 self._output.put_back(PUT_BACK)
+            self._output.keep()
 
     async def _put_log_back(self) -> None:
         """Whoever deleted it must not have what was written to it after that, too."""
@@ -315,7 +319,21 @@ class CommandRun:
             try:
                 await asyncio.to_thread(self._output.put_back)
             except OSError as error:
-                self._say(f"The log of job {self.claim.id} was deleted while it ran ({error}).")
+                why = error.strerror or error
+                self._say(f"The log of job {self.claim.id} was deleted while it ran ({why}).")
+
+    def _end_output(self) -> None:
+        if self._output is None:
+            return
+        try:
+            where = self._output.end(alone=self._alone)
+            if where not in (None, self._log):
+                self._say(
+                    f"The log of job {self.claim.id} is {where}, for {self._log} cannot be made."
+                )
+        except OSError as error:  # it was deleted, and all has been said
+            self._say(f"The log of job {self.claim.id} has no place ({error.strerror or error}).")
+        self._output.close()
 
     def _limit_output(self, limit: int) -> None:
         assert self._output is not None
@@ -338,7 +356,7 @@ class CommandRun:
                 outcome = failed(f"ended well, but {error}", exit_code=code, tail=end)
             else:
                 outcome = completed(result, exit_code=code, tail=end)
-            return _replaced(outcome, **used)
+            return _replaced(outcome, error=self._cut_short(), **used)
         said = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         if code in KILLED and self._place.killed_for_memory():
             said = f"{said}; {self._too_much_memory()}"
@@ -347,6 +365,12 @@ class CommandRun:
         if disk := full_disk(self._log) or self._full_disk:
             said = f"{said}; {disk}"
         return _replaced(failed(said, exit_code=code, tail=end), **used)
+
+    def _cut_short(self) -> str | None:
+        """What to say of the output of one that did not mind that it could not write all of it."""
+        wrote = self._output is not None and self._output.has_something
+        disk = (full_disk(self._log) or self._full_disk) if wrote else None
+        return disk and f"its output may be cut short: {disk}"
 
     def _too_much_memory(self) -> str:
         if self._kernel_limits and self._policy.memory is not None:
@@ -386,6 +410,8 @@ class CommandRun:
                 return failed(f"not executable: {program!r}", exit_code=126)
             where = None
         why = f"{error.strerror}: {where}" if where else error.strerror
+        if where is not None and str(where).startswith(str(self._log.parents[1])):
+            return snoozed(TRY_AGAIN, error=f"could not start: its output has no place ({why})")
         return failed(f"could not start ({why}): {shown(program)}")
 
 

@@ -1,5 +1,10 @@
 """The log of a running command, held open: what is written to it is there, whatever becomes of its
-name."""
+name.
+
+It gets its name when the command has come to stay, or has ended and written something. Until then
+it is a file of the seat, used again and again by those who write nothing: to make one for each of
+them would cost as much as a short command does.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,25 @@ import os
 from pathlib import Path
 
 from svcq.host import processes
-from svcq.logs import drop_middle, open_log, tail_of
+from svcq.logs import drop_middle, name_log, open_log, tail_of
 
 _CHUNK = 1 << 20
 
 
 class Output:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, unnamed: str | None = None) -> None:
         self._path = path
-        self.descriptor = open_log(path)
+        self._unnamed = unnamed
+        self.descriptor = open_log(unnamed or path)
         self._copy: int | None = None
         self._copied = 0
+
+    def keep(self) -> Path:
+        """Give it its name; where it is by now."""
+        if self._unnamed is not None:
+            self._path = name_log(self._unnamed, self._path)
+            self._unnamed = None
+        return self._path
 
     def tail(self) -> str | None:
         return tail_of(self.descriptor)
@@ -35,6 +48,7 @@ class Output:
 
     def put_back(self, most: int | None = None) -> None:
         """Have a copy in the place of a log that was deleted: the next `most` bytes of it."""
+        self._unnamed = None
         if self._copy is None or not os.fstat(self._copy).st_nlink:
             self._forget_copy()
             self._copy = open_log(self._path)
@@ -56,6 +70,19 @@ class Output:
         if self._copy is not None:
             os.close(self._copy)
         self._copy, self._copied = None, 0
+
+    @property
+    def has_something(self) -> bool:
+        return os.fstat(self.descriptor).st_size > 0
+
+    def end(self, *, alone: bool) -> Path | None:
+        """All that was to be written is; where it is, unless that is nothing. `alone` says that
+        nobody is left who might write to it, so that the next run may."""
+        if self._unnamed is None or self.has_something:
+            return self.keep()
+        if not alone:
+            os.unlink(self._unnamed)
+        return None
 
     def close(self) -> None:
         self._forget_copy()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from svcq import host
 from svcq.host import processes
+from svcq.logs import log_file, name_log
 
 if TYPE_CHECKING:
     from svcq.store import Worker
@@ -62,7 +63,7 @@ class Places(NamedTuple):
         return self.workers / f"{pid}-{born}.awake"
 
     def seats(self, pid: int, born: str) -> Seats:
-        return Seats(f"{self.home}/runs/{pid}-{born}")
+        return Seats(f"{self.home}/runs/{pid}-{born}", f"{self.home}/logs/new/{pid}-{born}")
 
     def prepare(self) -> None:
         for folder in (self.home, self.workers, self.spool, self.home / "runs", self.home / "logs"):
@@ -74,10 +75,40 @@ def _is_alive(lock: str) -> bool:
     return pid.isdigit() and processes.process_born(int(pid)) == born
 
 
+class Note(NamedTuple):
+    """What the lock of a seat says: whose it is, and, of a run that has come to stay, which its
+    first process is."""
+
+    job: int
+    run: int
+    pid: int | None = None
+    born: str = ""
+
+    def write(self, lock: int) -> None:
+        words = f"{self.job} {self.run}"
+        if self.pid is not None:
+            words += f" {self.pid} {self.born}"
+        # Always as long, so that it covers what was there before.
+        os.pwrite(lock, words.ljust(_NOTE).encode(), 0)
+
+    @classmethod
+    def read(cls, path: str) -> Note | None:
+        try:
+            job, run, *process = Path(path).read_text().split()
+            pid, born = process or (0, "")
+            return cls(int(job), int(run), int(pid) or None, born)
+        except (OSError, ValueError):
+            return None
+
+
+_NOTE = 80  # no four numbers take more
+
+
 class Seat(NamedTuple):
     """The files of one run of a command: the lock its processes inherit, and what it says."""
 
-    lock: str  # holds the pid and start time of the first process, once it has run for a while
+    lock: str  # holds a note
+    output: str  # what it writes, until that gets a name
 
     @property
     def progress(self) -> str:
@@ -98,13 +129,17 @@ class Seats:
     """The seats of a worker, used again and again: to make files anew for each run would cost as
     much as a short command."""
 
-    def __init__(self, stem: str) -> None:
+    def __init__(self, stem: str, outputs: str) -> None:
         self._stem = stem
+        self._outputs = outputs
         self._free: list[Seat] = []
         self._numbers = itertools.count(1)
 
     def take(self) -> Seat:
-        return self._free.pop() if self._free else Seat(f"{self._stem}.{next(self._numbers)}")
+        return self._free.pop() if self._free else self._seat(next(self._numbers))
+
+    def _seat(self, number: int | str) -> Seat:
+        return Seat(f"{self._stem}.{number}", f"{self._outputs}.{number}")
 
     def give_back(self, seat: Seat) -> None:
         seat.clear()
@@ -126,11 +161,21 @@ class Seats:
     def used(self) -> list[Seat]:
         """Those there are, whoever took them."""
         paths = glob.glob(f"{glob.escape(self._stem)}.*")
-        return [Seat(path) for path in paths if path.rpartition(".")[2].isdigit()]
+        numbers = (path.rpartition(".")[2] for path in paths)
+        return [self._seat(number) for number in numbers if number.isdigit()]
+
+    def name_outputs(self, home: Path) -> None:
+        """Of runs that nobody will see through, those that have written something."""
+        for seat in self.used():
+            note = Note.read(seat.lock)
+            with suppress(OSError):  # it has written nothing, or has been named
+                if note is not None and os.stat(seat.output).st_size:
+                    name_log(seat.output, log_file(home, note.job, note.run))
 
     def remove(self) -> None:
-        for path in glob.glob(f"{glob.escape(self._stem)}.*"):
-            _remove(path)
+        for stem in (self._stem, self._outputs):
+            for path in glob.glob(f"{glob.escape(stem)}.*"):
+                _remove(path)
 
 
 def _private(path: str, flags: int) -> int:

@@ -16,7 +16,7 @@ from svcq.host import processes
 from svcq.jobs import Outcome, interrupted, lost
 from svcq.store import Store, Worker
 from svcq.worker import spool
-from svcq.worker.places import Places, Seat, marker_of, runners_marker
+from svcq.worker.places import Note, Places, Seat, marker_of, runners_marker
 from svcq.worker.trees import Tree
 
 
@@ -54,7 +54,10 @@ def rescue_dead(
         spool.deliver(places.spool, store)
         if same and not _end_trees(store, places, worker, say):
             continue
+        seats = places.seats(worker.pid, worker.born or "")
+        seats.name_outputs(places.home)
         jobs = store.rescue(worker.id, _outcome(worker, boot, killed))
+        seats.remove()
         lock.unlink(missing_ok=True)
         places.awake_note(worker.pid, worker.born or "").unlink(missing_ok=True)
         rescued.append(Rescued(worker, jobs))
@@ -96,17 +99,15 @@ def _end_trees(store: Store, places: Places, worker: Worker, say: Callable[[str]
         return False
     for pen in seats.pens():
         pen.remove()
-    seats.remove()
     return True
 
 
 def _leader(seat: Seat) -> int | None:
     """The first process of a run, if it still is that process."""
-    try:
-        pid, born = Path(seat.lock).read_text().split()
-    except (OSError, ValueError):
+    note = Note.read(seat.lock)
+    if note is None or note.pid is None:
         return None
-    return int(pid) if processes.process_born(int(pid)) == born else None
+    return note.pid if processes.process_born(note.pid) == note.born else None
 
 
 def _outcome(worker: Worker, boot: str, killed: Collection[int]) -> Outcome:

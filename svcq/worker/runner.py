@@ -321,11 +321,12 @@ class PlainRunner:
         try:
             output = open_log(call.log)
         except OSError as wrong:
-            if wrong.errno in NO_ROOM:  # it has not run, and it is no fault of its own
-                why = f"could not start: the disk has no room for {call.log}: free some space"
-                return [call.key, "snoozed", None, why, TRY_AGAIN, False, False]
-            why = f"its log cannot be written ({wrong})"
-            return [call.key, "failed", None, why, None, False, False]
+            # It has not run, and it is no fault of its own.
+            why = f"its output has no place ({wrong.strerror}: {wrong.filename})"
+            if wrong.errno in NO_ROOM:
+                why = f"the disk has no room for {call.log}: free some space"
+            why = f"could not start: {why}"
+            return [call.key, "snoozed", None, why, TRY_AGAIN, False, False]
         os.environ["SVCQ_JOB"], os.environ["SVCQ_RUN"] = str(call.job), call.marker
         running = RunningJob(self._line, call)
         before = descendants()

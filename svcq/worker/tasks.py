@@ -261,7 +261,11 @@ class TaskPool:
             await runner.start(self._env, log, self._worker_lock, self._defaults.max_payload)
         except OSError as error:
             self._drop(runner)
-            self._break(f"the interpreter {self._project.python} cannot be started ({error})")
+            why = error.strerror or error
+            self._break(
+                f"the interpreter {self._project.python} cannot be started ({why}): correct it "
+                "with svcq project add"
+            )
             return
         import_limit = asyncio.get_running_loop().call_later(
             LONGEST_IMPORT, self._kill_unless_ready, runner

@@ -97,15 +97,25 @@ def web_streams(scale: Scale, folder: Path) -> Iterator[Figure]:
         for home in (alone, served):
             home.worker(*TASKS, "--slots", 2)
             drain(home, [new_task(home, plain.name)] * scale.tasks)
+
+        def tasks(home: Home) -> float:
+            return drain(home, [new_task(home, plain.name)] * scale.tasks)
+
+        def beside() -> float:
+            with changing(served):
+                return tasks(alone)
+
         sockets = [streams.enter_context(closing(follow(served))) for _ in range(followers)]
         with Crowd(sockets).reading():
-            ours, other = alternate(
-                scale.rounds,
-                lambda: drain(served, [new_task(served, plain.name)] * (scale.tasks // 5)),
-                lambda: drain(alone, [new_task(alone, plain.name)] * (scale.tasks // 5)),
-            )
-    what = f"tasks through a worker beside {followers} streams"
-    yield rate_figure("web_streams", what, ours, other, "nobody looks", 0.9)
+            ours, other = alternate(scale.rounds, beside, lambda: tasks(alone))
+            # Beyond what was asked: each change that the worker makes goes to all of them, who read
+            # it on this machine as well.
+            full, alone_again = alternate(scale.rounds, lambda: tasks(served), lambda: tasks(alone))
+    what = f"tasks beside {followers} streams"
+    at = f"{what} at {A_SECOND}/s"
+    yield rate_figure("web_streams", at, ours, other, "nobody looks", 0.9)
+    at = f"{what} of all they change"
+    yield rate_figure("web_streams", at, full, alone_again, "nobody looks", 0.7)
 
 
 def web_log(scale: Scale, folder: Path) -> Iterator[Figure]:
@@ -180,6 +190,25 @@ def change_steadily(client: Client, seconds: float) -> int:
         due += 0.1
         time.sleep(max(due - perf_counter(), 0))
     return part * times
+
+
+@contextmanager
+def changing(home: Home) -> Iterator[None]:
+    """So many changes a second, in a thread, until the block ends."""
+    over = threading.Event()
+
+    def change_on() -> None:
+        with Client(home=home.path) as client:
+            while not over.is_set():
+                change_steadily(client, 0.1)
+
+    thread = threading.Thread(target=change_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 class Crowd:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from svcq.cli import COMMANDS, all_commands, parser_of
 from svcq.cli.options import FLAGS
+from svcq.client import Client
 from svcq.policy import OPTION_NAMES
+from svcq.store import Claimer, WorkerInfo
 from tests.cli.conftest import Svcq
 
 
@@ -56,7 +60,13 @@ def test_version(svcq: Svcq) -> None:
         (["queue", "lst"], "did you mean list?"),
         (["queue", "list", "--xyzzy"], "see svcq queue list --help"),
         (["show"], "JOB is missing"),
-        (["list", "--queue"], "--queue needs a value"),
+        (["list", "--queue"], "--queue needs a value: see"),
+        (["list", "--queue", "--json"], "--queue needs a value: see"),
+        (
+            ["add", "--in", "-5m", "--", "true"],
+            "-5m looks like an option; to mean it, write --in=-5m",
+        ),
+        (["add", "--in=-5m", "--", "true"], "The delay '-5m'"),
         (["list", "--queue", "a", "--queue", "b"], "given twice"),
         (["list", "--state", "lost"], "There is no state 'lost'"),
         (["list", "--limit", "0"], "at least 1"),
@@ -134,3 +144,28 @@ def test_a_store_of_others_is_five(svcq: Svcq, home) -> None:
     svcq.add()
     (home / "svcq.db").chmod(0o666)
     svcq.refuses("list", code=5)
+
+
+# What programs read
+
+
+def test_what_was_done_is_told_to_programs_too(svcq: Svcq, client: Client, tmp_path: Path) -> None:
+    client.queue("video", weight=2)
+    assert svcq.ok("pause", "video", "--json").json == {"queues": ["video"], "paused": True}
+    assert svcq.ok("resume", "--all", "--json").json == {"queues": ["video"], "paused": False}
+    running = client.command("sleep 1")
+    worker = client.store.register(WorkerInfo("box", 1, "boot", "born", 1, "1"))
+    client.store.claim(Claimer(worker, "box"), 1)
+    for word, paused in (("pause", True), ("resume", False)):
+        said = svcq.ok(word, "--job", running.id, "--json").json
+        assert said == {"job": running.id, "paused": paused}
+    assert svcq.ok("worker", "stop", "--now", "--json").json == {"workers": [worker], "now": True}
+    gone = client.cancel(client.command("true"))
+    said = svcq.ok("purge", "--state", gone.state, "--yes", "--json").json
+    assert said == {"removed": 1}
+    assert svcq.ok("dlq", "purge", "--json").json == {"removed": 0}
+    assert svcq.ok("cleanup", "--json").json == {"removed": 0, "files": 0}
+    copy, lines = tmp_path / "copy.db", tmp_path / "lines"
+    assert svcq.ok("backup", copy, "--json").json == {"file": str(copy)}
+    lines.write_text("".join(f"{line}\n" for line in client.export()))
+    assert svcq.ok("import", lines, "--json").json == {"added": 1}

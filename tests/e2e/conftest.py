@@ -43,9 +43,25 @@ def home(tmp_path: Path) -> Iterator[Home]:
     home.close()
 
 
+WAYS: dict[str, dict[str, object]] = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+}
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS)
+def reader(request: pytest.FixtureRequest, browser: Browser, home: Home) -> Iterator[Reader]:
+    """Someone who has opened the page in one of these ways; a message on the console, and a view
+    that is wider than the screen, fail the test."""
+    reader = Reader(browser, home, **request.param)
+    yield reader
+    reader.close()
+
+
 @pytest.fixture
-def reader(browser: Browser, home: Home) -> Iterator[Reader]:
-    """Someone who has opened the page; a message on the console fails the test."""
+def desk(browser: Browser, home: Home) -> Iterator[Reader]:
+    """The same on a large screen, for what only that shows."""
     reader = Reader(browser, home)
     yield reader
     reader.close()

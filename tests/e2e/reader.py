@@ -13,7 +13,7 @@ expect.set_options(timeout=PATIENCE * 1000)
 
 
 class Reader:
-    def __init__(self, browser: Browser, home: Home, **seen_with: Any) -> None:
+    def __init__(self, browser: Browser, home: Home, *options: str, **seen_with: Any) -> None:
         self._context = browser.new_context(
             **{"viewport": {"width": 1280, "height": 900}, **seen_with}
         )
@@ -22,7 +22,7 @@ class Reader:
         self.complaints: list[str] = []
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(login_address(home))
+        self.page.goto(login_address(home, *options))
         self.page.wait_for_url("**/")
         self.origin = self.page.url.rstrip("/")
         self.is_live()
@@ -42,6 +42,12 @@ class Reader:
     def is_live(self) -> None:
         expect(self.page.locator("#live")).to_have_attribute("data-state", "live")
 
+    def fits(self) -> None:
+        wide = self.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        assert wide <= 0, f"{self.page.url} is wider than the screen by {wide} pixels"
+
     def sees(self, text: str, where: str = "main") -> None:
         expect(self.page.locator(where)).to_contain_text(text)
 
@@ -59,9 +65,9 @@ class Reader:
         self.page.locator(f"#{dialog} .button.main").click()
 
 
-def login_address(home: Home) -> str:
+def login_address(home: Home, *options: str) -> str:
     def opened() -> str:
-        ran = home.svcq("open", "--print")
+        ran = home.svcq("open", "--print", *options)
         return ran.stdout.strip() if ran.returncode == 0 else ""
 
     return eventually(opened, PATIENCE, 0.2)

@@ -19,7 +19,7 @@ from svcq.store import Worker
 from tests.clients import ROOT
 from tests.helpers import eventually
 
-PATIENCE = 30.0  # seconds: a machine may be busy with other tests
+PATIENCE = 60.0  # seconds: a machine may be busy with other tests
 # Retries come soon, and what ignores a request to end is killed soon.
 QUICK = """
 [jobs]

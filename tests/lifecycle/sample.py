@@ -356,6 +356,12 @@ def append_and_sleep(file: str) -> None:
     time.sleep(600)
 
 
+def start_tidy(file: str) -> None:
+    start("sh", "-c", TIDY.format(file))(file)
+    while not os.path.exists(f"{file}-up"):
+        time.sleep(0.01)
+
+
 STARTS: dict[str, Callable[[str], None]] = {
     "popen": start("sleep", "600"),
     "setsid": start("setsid", "sleep", "600"),
@@ -364,7 +370,7 @@ STARTS: dict[str, Callable[[str], None]] = {
     "deaf": start("sh", "-c", "trap '' TERM; while :; do sleep 1; done"),
     "thread": start_in_thread,
     "forkserver": start_by_server,
-    "tidy": lambda file: start("sh", "-c", TIDY.format(file))(file),
+    "tidy": start_tidy,
 }
 # Ready once its trap is set, and slow to end when it is asked to.
 TIDY = (

@@ -444,6 +444,22 @@ def test_ctrl_c_at_any_moment_ends_it(home: Home, moment: str) -> None:
     assert home.client.workers() == []
 
 
+def test_up_keeps_the_store_that_it_began_with(home: Home) -> None:
+    """Its workers would otherwise work on one that it does not look at, and more of them come."""
+    home.start("up", "--count", 1)
+    assert home.run("echo one").state == "completed"
+    first = home.client.workers()
+    said = home.svcq("config", "set", "store", "other.db").stdout
+    assert said.startswith("store is set. What runs keeps the store it has")
+    eventually(lambda: "They name another store: this one is kept" in home.said(), PATIENCE)
+    eventually(lambda: [w.id for w in home.client.workers()] not in ([], [first[0].id]), PATIENCE)
+    assert home.run("echo two").state == "completed"
+    assert home.svcq("config", "unset", "store").returncode == 0
+    assert home.run("echo three").state == "completed"
+    eventually(lambda: len(home.client.workers()) == 1, PATIENCE)
+    assert "did not come up" not in home.said()
+
+
 def test_up_follows_the_settings(home: Home, tmp_path: Path) -> None:
     home.configure("[workers]\nslots = 2\n")
     home.start("up")

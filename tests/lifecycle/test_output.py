@@ -202,10 +202,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_under_the_log(home: Home, small_disk: Path) -> None:
     (home.path / "logs").symlink_to(small_disk)
     home.worker_with_tasks()
+    full = f"the disk under {home.path}/logs is full: free some space"
+    # Who does not mind completes, and what became of its output is said beside.
+    unmoved = home.run("head -c 9M /dev/zero 2>&1; exit 0")
+    assert unmoved.state == "completed"
+    assert home.last_run(unmoved.id).error == f"its output may be cut short: {full}"
     fill = "import os\nfor _ in range(50): os.write(1, b'x' * 100_000)"
     ended = home.ended(home.add_python(fill))
     assert ended.state == "dead"
-    full = f"the disk under {home.path}/logs is full: free some space"
     # It was told that there is no space, as anyone would be; that it ended for it is for us to say.
     assert (ended.exit_code, ended.error) == (1, f"ended with exit code 1; {full}")
     assert full in home.svcq("why", ended.id).stdout
@@ -258,15 +262,77 @@ def fill_up(disk: Path) -> None:
 
 
 def test_a_log_that_cannot_be_made(home: Home) -> None:
+    """As where there is no room: nothing fails, and all goes on when there is a place again."""
     home.worker_with_tasks()
     assert home.call(sample.add, 1, 2).result == 3
     shutil.rmtree(home.path / "logs")
     (home.path / "logs").touch()
-    ended = home.run("echo never; exit 0")
-    assert ended.state == "dead"
-    assert str(ended.error).startswith("could not start (")
-    assert str(home.path / "logs") in str(ended.error)
-    assert "its log cannot be written" in str(home.call(sample.add, 1, 2).error)
+    command = home.add("echo at last")
+    task = home.client.enqueue(sample.add, 1, 2).id
+    for job in (command, task):
+        eventually(lambda job=job: home.client.get(job).state == "scheduled", PATIENCE)
+        found = home.client.get(job)
+        assert (found.failures, found.snoozes) == (0, 1)
+        why = f"could not start: its output has no place (Not a directory: {home.path}/logs"
+        assert str(found.error).startswith(why)
+    said = home.svcq("doctor").stdout
+    assert f"{home.path}/logs is no directory, so no job can start: move" in said
     (home.path / "logs").unlink()
-    assert home.run("echo again").state == "completed"
-    assert home.call(sample.add, 1, 2).result == 3
+    assert home.ended(command).state == "completed"
+    assert home.output(command, 2) == "at last\n"
+    assert home.ended(task).result == 3
+
+
+# A log has no name until there is something to find in it
+
+
+def test_what_writes_nothing_leaves_no_file(home: Home) -> None:
+    home.worker("--slots", 1)
+    for _ in range(3):
+        silent = home.run(["true"])
+        assert silent.state == "completed"
+        assert not home.log(silent.id).exists()
+    said = home.svcq("log", silent.id)
+    assert (said.returncode, said.stdout, said.stderr) == (0, "", "")
+    loud = home.run("echo one")
+    assert home.output(loud.id) == "one\n"
+    after = home.run("echo two")
+    assert home.output(after.id) == "two\n"
+    assert home.output(loud.id) == "one\n"
+    files = set((home.path / "logs" / "0").iterdir())
+    assert files == {home.log(loud.id), home.log(after.id)}
+
+
+def test_the_file_of_one_that_was_ended_is_nobody_elses(home: Home) -> None:
+    """Whoever got away from it may have it open."""
+    home.worker("--slots", 1)
+    failed = home.run("exit 3")
+    new = home.path / "logs" / "new"
+    eventually(lambda: list(new.iterdir()) == [], PATIENCE)
+    assert not home.log(failed.id).exists()
+    assert home.run(["true"]).state == "completed"
+    assert len(list(new.iterdir())) == 1
+
+
+def test_what_a_dead_worker_had_not_named_is_found(home: Home, tmp_path: Path) -> None:
+    """It stands still before it could look, and dies; meanwhile its command goes on writing."""
+    worker = home.worker("--slots", 1)
+    job = home.add(
+        f"echo one; kill -STOP {worker.pid}; echo two; touch {tmp_path}/said; sleep 600",
+        max_losses=0,
+    )
+    eventually((tmp_path / "said").exists, PATIENCE)
+    assert not home.log(job).exists()
+    worker.kill()
+    home.worker("--queue", "none")
+    assert home.ended(job).state == "dead"
+    assert home.output(job) == "one\ntwo\n"
+    assert list((home.path / "logs" / "new").iterdir()) == []
+
+
+def test_a_worker_that_ends_takes_its_nameless_files_along(home: Home) -> None:
+    worker = home.worker("--slots", 1)
+    assert home.run(["true"]).state == "completed"
+    worker.signal(signal.SIGTERM)
+    eventually(lambda: home.client.workers() == [], PATIENCE)
+    assert list((home.path / "logs" / "new").iterdir()) == []

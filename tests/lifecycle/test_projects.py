@@ -151,7 +151,8 @@ def test_an_interpreter_that_is_gone(home: Home) -> None:
     worker = home.worker()
     ended = home.call_by_name("shop.later", 1)
     assert ended.state == "dead"
-    assert f"the interpreter {link} cannot be started" in str(ended.error)
+    said = f"the interpreter {link} cannot be started (No such file or directory): correct it with"
+    assert said in str(ended.error)
     assert home.run("exit 0").state == "completed"
     assert worker.process.poll() is None
 

@@ -95,7 +95,7 @@ def test_awake_while_a_job_runs(desk: Desk) -> None:
     desk.finish("one", job)
     ended = time.monotonic()
     eventually(lambda: not desk.is_awake(), PATIENCE)
-    assert time.monotonic() - ended < 10  # a second or so, on a machine that is not busy
+    assert time.monotonic() - ended < 30  # a second or so, on a machine that is not busy
     assert "awake" not in desk.svcq("status")
 
 

@@ -230,7 +230,7 @@ def test_a_killed_service_comes_back_and_adopts_its_workers(system: System) -> N
 def test_a_service_that_hangs_is_started_anew(system: System) -> None:
     folder = system.machine.path(UNITS / "svcq.service.d")
     folder.mkdir()
-    (folder / "soon.conf").write_text("[Service]\nWatchdogSec=2\nTimeoutAbortSec=1\n")
+    (folder / "soon.conf").write_text("[Service]\nWatchdogSec=6\nTimeoutAbortSec=1\n")
     try:
         system.machine.systemctl("daemon-reload")
         system.svcq("restart", "--system")

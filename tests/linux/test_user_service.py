@@ -224,7 +224,7 @@ def test_there_is_one_service(installed: Manager) -> None:
 def test_a_service_that_hangs_is_started_anew(installed: Manager, tmp_path: Path) -> None:
     folder = installed.home / ".config/systemd/user/svcq.service.d"
     folder.mkdir()
-    (folder / "soon.conf").write_text("[Service]\nWatchdogSec=3\nTimeoutAbortSec=1\n")
+    (folder / "soon.conf").write_text("[Service]\nWatchdogSec=6\nTimeoutAbortSec=1\n")
     installed.systemctl("daemon-reload")
     installed.svcq("restart")
     job = begin(installed, tmp_path)

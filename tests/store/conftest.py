@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from svcq.config import Config, load
 from svcq.jobs import Claim, Job, Outcome, State, completed
@@ -15,10 +14,6 @@ from svcq.store import Claimer, Report, Store, WorkerInfo, open_store
 from tests.postgres import Server
 
 ENGINES = ("sqlite", "postgres")
-
-# A busy machine is no failure, and a failure elsewhere must be repeatable here.
-settings.register_profile("svcq", deadline=None, print_blob=True)
-settings.load_profile("svcq")
 
 
 class Clock:
@@ -98,9 +93,8 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Config]:
         yield load(tmp_path / "home", {})
         return
     server: Server = request.getfixturevalue("postgres")
-    address = server.database()
-    yield load(tmp_path / "home", {"SVCQ_STORE": address})
-    server.drop(address)
+    with server.lent() as address:
+        yield load(tmp_path / "home", {"SVCQ_STORE": address})
 
 
 @pytest.fixture

@@ -7,7 +7,10 @@ from typing import Any
 from svcq.store import Store
 from svcq.store.sqlite import SqliteEngine
 
-COUNTS = "SELECT queue, state, task, CAST(sum(n) AS BIGINT) FROM counts GROUP BY 1, 2, 3 HAVING sum(n) <> 0"
+COUNTS = (
+    "SELECT queue, state, task, CAST(sum(n) AS BIGINT) FROM counts "
+    "GROUP BY 1, 2, 3 HAVING sum(n) <> 0"
+)
 """The counters: on PostgreSQL, those who write at once have rows of their own."""
 
 

@@ -61,7 +61,7 @@ def test_all_or_none_are_added(desk: Desk) -> None:
         with pytest.raises(error):
             desk.store.enqueue([desk.new(queue="new"), desk.new(name="x", tags=["t"]), bad])
         assert desk.told() == before
-    assert desk.add(name="x") == 2
+    assert desk.get(desk.add(name="x")).name == "x"
     with pytest.raises(NotFound):
         desk.store.queue("new")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -646,6 +646,7 @@ def test_the_store_does_what_the_model_does(
             stateful_step_count=40,
             # The same examples for everyone; a hunt looks for new ones.
             derandomize="SVCQ_MODEL_EXAMPLES" not in os.environ,
+            phases=[Phase.explicit, Phase.generate],
             suppress_health_check=list(HealthCheck),
             report_multiple_bugs=False,
         ),

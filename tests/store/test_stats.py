@@ -172,6 +172,9 @@ def test_activity_goes_minute_by_minute(desk: Desk) -> None:
     ended = Counter(third.counts) + Counter(fourth.counts)
     assert ended == {"started": 2, "completed": 1, "failed": 1}
     assert (third.minute - first.minute).total_seconds() == 60
+    assert (first.wait.n, first.run.n) == (0, 0)
+    assert {third.wait.n, fourth.wait.n, third.run.n, fourth.run.n} == {1}
+    assert 50 < (third.wait.p50 or 0) < 70
     assert len(desk.store.activity("mail")) == 2
     assert len(desk.store.activity(minutes=1)) == 2
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from svcq.client import Client
-from svcq.config import Config
+from svcq.config import Config, load
 from svcq.errors import StoreVersion
 from svcq.jobs import State, completed
 from svcq.policy import NewJob, Plan
@@ -28,6 +28,12 @@ from tests.lifecycle.homes import PATIENCE
 
 PREVIOUS = Path(__file__).with_name("previous")
 NOW = newest(schema_folder("sqlite"))
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Of a file: its subject is one."""
+    return load(tmp_path / "home", {})
 
 
 @pytest.fixture(scope="module")

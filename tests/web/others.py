@@ -12,6 +12,7 @@ import pkgutil
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from http.client import HTTPConnection
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ import svcq.host.service
 from svcq import errors, later
 from svcq.cli import run
 from svcq.client import Client
+from svcq.host import peers
 
 for _module in pkgutil.iter_modules(svcq.cli.__path__):
     import_module(f"svcq.cli.{_module.name}")
@@ -72,6 +74,17 @@ class Other:
             return {"code": code, "out": texts[0], "err": texts[1]}
 
         return Said(**self._become(child))
+
+    def page(self, path: str) -> str:
+        """A view of the page, as this user is shown it."""
+
+        def child() -> dict[str, Any]:
+            http = HTTPConnection("svcq")
+            http.sock = peers.connect_local(self._socket, 20)
+            http.request("GET", path)
+            return {"answer": http.getresponse().read().decode()}
+
+        return str(self._become(child)["answer"])
 
     def _become(self, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         to_us, from_child = os.pipe()

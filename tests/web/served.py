@@ -91,11 +91,11 @@ class Served(Home):
 
     def connect(self) -> socket.socket:
         """A bare connection over the network."""
-        return socket.create_connection(("127.0.0.1", self.port), 20)
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
 
     def local(self) -> socket.socket:
         """A bare connection over the local socket, as whoever runs the tests."""
-        return peers.connect_local(self.path / "service.sock", 20)
+        return peers.connect_local(self.path / "service.sock", PATIENCE)
 
     @contextmanager
     def opened(
@@ -103,7 +103,7 @@ class Served(Home):
         *, token: str | None = None,
     ) -> Iterator[HTTPResponse]:  # fmt: skip
         """An answer that is still being read: over the network when a token (or "") is given."""
-        http = HTTPConnection("svcq", timeout=20)
+        http = HTTPConnection("svcq", timeout=PATIENCE)
         http.sock = self.local() if token is None else self.connect()
         sent = dict(headers or {})
         if token is not None:

@@ -121,6 +121,17 @@ def test_one_token_is_for_looking_alone(served: Served) -> None:
     assert served.client.counts() == before
 
 
+def test_the_token_for_looking_shows_no_secrets(served: Served) -> None:
+    job = served.client.command("true", hold=True, env={"API_TOKEN": "hush", "PLAIN": "seen"}).id
+    for masked in ("true", "false"):
+        path = f"/jobs/{job}/environment?masked={masked}"
+        looking = served.ask("GET", path, token=served.token("token-read"))
+        assert looking.json["variables"]["PLAIN"] == "seen"
+        assert b"hush" not in looking.body
+        full = served.ask("GET", path, token=served.token())
+        assert (b"hush" in full.body) is (masked == "false")
+
+
 def test_guesses_become_slow_and_the_right_token_does_not(own_served: Served) -> None:
     served = own_served
     took = []
@@ -129,9 +140,12 @@ def test_guesses_become_slow_and_the_right_token_does_not(own_served: Served) ->
         assert served.ask("GET", "/jobs", token="wrong").status == 401
         took.append(time.monotonic() - began)
     assert took[-1] > 0.5
-    began = time.monotonic()
-    assert served.ask("GET", "/jobs", token=served.token()).status == 200
-    assert time.monotonic() - began < 0.5
+    right = []
+    for _ in range(5):
+        began = time.monotonic()
+        assert served.ask("GET", "/jobs", token=served.token()).status == 200
+        right.append(time.monotonic() - began)
+    assert min(right) < 0.5  # one of them may have met a busy machine
 
 
 @pytest.mark.parametrize(

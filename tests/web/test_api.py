@@ -185,6 +185,9 @@ def test_dead_letters_are_listed_retried_and_purged(served: Served) -> None:
     assert (dead["id"], dead["exit_code"]) == (job, 9)
     served.ok("POST", f"/jobs/{job}/retry")
     assert ended(served, job)["run"] == 2
+    assert served.ok("POST", "/jobs/retry-dead", {"queue": "others"}) == {"n": 0}
+    assert served.ok("POST", "/jobs/retry-dead", {"queue": "letters"}) == {"n": 1}
+    assert ended(served, job)["run"] == 3
     assert served.ok("POST", "/jobs/purge", {"state": ["dead"], "queue": "letters"}) == {"n": 1}
     assert served.ask("GET", f"/jobs/{job}").status == 404
 

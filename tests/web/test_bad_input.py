@@ -235,7 +235,7 @@ def test_who_sends_slowly_or_nothing_is_let_go(idle: Served) -> None:
         for end in silent:
             end.settimeout(PATIENCE)
             assert end.recv(1) == b""
-        assert HEAD_PATIENCE - 1 < time.monotonic() - began < HEAD_PATIENCE + 10
+        assert HEAD_PATIENCE - 1 < time.monotonic() - began < HEAD_PATIENCE + 30
         slow.settimeout(PATIENCE)
         assert slow.recv(1) == b""
 

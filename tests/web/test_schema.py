@@ -3,6 +3,7 @@ and what it says of answers holds."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,16 +39,28 @@ def test_every_operation_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.early
-def test_schemathesis_finds_nothing(idle: Served, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("phase", "seconds"), [("coverage", 75), ("fuzzing", 60), ("stateful", 20)]
+)
+def test_schemathesis_finds_nothing(idle: Served, tmp_path: Path, phase: str, seconds: int) -> None:
+    """Every operation in each phase, for as long as there is time: to make up what it sends takes
+    far longer than to answer it."""
     ran = subprocess.run(
         [
             Path(sys.executable).with_name("schemathesis"), "--config-file", CONFIG, "run",
             f"http://127.0.0.1:{idle.port}/api/v1/openapi.json",
-            "--header", f"Authorization: Bearer {idle.token()}",
-            "--seed", "1", "--max-examples", "10", "--request-timeout", "20", "--max-time", "150",
+            "--header", f"Authorization: Bearer {idle.token()}", "--phases", phase,
+            "--seed", "1", "--max-examples", "10", "--request-timeout", "20",
+            "--max-time", str(seconds),
         ],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    (selected, generated) = (
+        int(re.search(pattern, ran.stdout)[1])  # type: ignore[index]
+        for pattern in (r"Selected: (\d+)/", r"(\d+) generated")
+    )
+    assert selected >= len(VERBS)
+    assert generated >= (selected if phase != "stateful" else 1)
     assert idle.service.poll() is None
     assert "failed" not in idle.said()

@@ -77,7 +77,7 @@ def test_a_stop_does_not_wait_for_those_who_follow(own: Served) -> None:
     with own.opened("GET", "/api/v1/stream") as stream:
         assert stream.readline()
         own.service.send_signal(signal.SIGTERM)
-        assert own.service.wait(10) == 0
+        assert own.service.wait(PATIENCE) == 0
     assert not (own.path / "service.sock").exists()
 
 

@@ -148,6 +148,32 @@ def test_others_jobs_are_theirs_to_see_alone(shared: Shared, daemon: Other) -> N
     assert shared.client.get(theirs) == before
 
 
+def test_the_page_shows_no_environment_of_others_and_no_button_that_is_refused(
+    shared: Shared, daemon: Other
+) -> None:
+    env = {"PLAIN": "seen-by-its-owner"}
+    ours = held(shared.client, env=env)
+    theirs: int = daemon.client(lambda client: held(client, env=env))
+    reader = shared.other(GAMES)
+    for job, other, sees in (
+        (ours, daemon, False), (theirs, daemon, True), (ours, reader, False),
+        (theirs, reader, False),
+    ):  # fmt: skip
+        page = other.page(f"/jobs/{job}")
+        assert f"#{job} in" in page
+        assert ("seen-by-its-owner" in page) is sees
+        assert (f"/api/v1/jobs/{job}/cancel" in page) is sees
+        assert (f"/api/v1/jobs/{job}/cancel" in other.page("/")) is False  # it is held
+    for view in ("/", "/jobs", "/queues", "/schedules", "/workers", "/letters", "/activity"):
+        page = reader.page(view)
+        assert "<h1>" in page
+        assert "data-do=" not in page
+        assert 'data-opens="new-' not in page
+        assert "You may look, not change." in page
+    assert 'data-opens="new-job"' in daemon.page("/")
+    assert 'data-opens="edit-queue"' not in daemon.page("/queues")
+
+
 def test_a_unique_key_does_not_end_anothers_job(shared: Shared, daemon: Other) -> None:
     job = held(shared.client, unique_key="shared")
     with pytest.raises(NotPermitted, match=f"Job {job}, which has the unique key"):

@@ -60,6 +60,7 @@
       }
       svcq.toast(button.dataset.said);
       svcq.changed();
+      setTimeout(svcq.soon, 900); // what a worker has to do first, such as letting a job stand still
     } catch (error) {
       svcq.toast(error.message, true);
     } finally {

@@ -43,7 +43,7 @@
       }
       const bytes = new Uint8Array(await answer.arrayBuffer());
       if (turn !== this.turn) return;
-      if (answer.status === 416 || (answer.ok && !bytes.length)) return this.note("It wrote nothing.");
+      if (answer.ok && !bytes.length) return this.note("It wrote nothing.");
       if (!answer.ok) return this.note("Its output is no longer there.");
       const start = Number(/bytes (\d+)-/.exec(answer.headers.get("content-range") || "")?.[1] ?? 0);
       let text = new TextDecoder().decode(bytes);
@@ -109,7 +109,20 @@
     }
   }
 
+  // The tools are kept when the view is drawn anew, so later runs are added to their list.
+  const offer = () => {
+    const choice = document.querySelector("[data-log-run]");
+    const runs = document.querySelector("[data-log-news]")?.dataset.runs.split(" ") ?? [];
+    if (!choice || runs.length < 2) return;
+    const followed = choice.selectedIndex < 1;
+    const there = new Set([...choice.options].map((one) => one.value));
+    for (const run of runs) if (!there.has(run)) choice.prepend(new Option(`run ${run}`, run));
+    if (followed) choice.selectedIndex = 0;
+    choice.closest("label").hidden = false;
+  };
+
   const begin = () => {
+    offer();
     const box = document.querySelector("[data-log]");
     if (shown && shown.box !== box) {
       shown.close();
@@ -136,6 +149,7 @@
   document.addEventListener("htmx:afterSwap", () => {
     const news = document.querySelector("[data-log-news]");
     if (!shown || !news) return begin();
+    offer();
     const { run, follow } = news.dataset;
     const begun = follow === "yes" && shown.box.dataset.follow === "no";
     Object.assign(shown.box.dataset, { run, follow });

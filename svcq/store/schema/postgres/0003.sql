@@ -78,8 +78,8 @@ CREATE TABLE jobs (
     autovacuum_vacuum_cost_delay = 1
 );
 CREATE INDEX jobs_pending  ON jobs (lane, rank, id) WHERE rank IS NOT NULL;
-CREATE INDEX jobs_due      ON jobs (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX jobs_expiring ON jobs (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX jobs_due      ON jobs (due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX jobs_expiring ON jobs (expires_at, id) WHERE expires_at IS NOT NULL;
 CREATE INDEX jobs_finished ON jobs (state, finished_at, id) WHERE finished_at IS NOT NULL;
 CREATE INDEX jobs_standing ON jobs (state, worker)
     WHERE rank IS NULL AND due_at IS NULL AND finished_at IS NULL;
