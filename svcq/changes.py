@@ -1,8 +1,8 @@
 """Following what happens in a store: a cursor that waits for news without asking all the time.
 
-On PostgreSQL a change has its number before its transaction commits: a higher one may be seen first,
-and a lower one later, or never. So what is missing is looked for again, until all who could have
-taken it have ended.
+On PostgreSQL a change has its number before its transaction commits: a higher one may be seen
+first, and a lower one later, or never. So what is missing is looked for again, until all who could
+have taken it have ended.
 """
 
 from __future__ import annotations

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from svcq.cli.parser import Namespace, Parser, add_json
 from svcq.cli.text import Column, ago, print_json, print_table, tell
+
+if TYPE_CHECKING:
+    from svcq.store import Worker
 
 
 def _worker_parser(parser: Parser) -> None:
@@ -53,14 +57,22 @@ def _list(options: Namespace) -> None:
         print("No worker runs: start one with svcq worker start.")
         return
     now = datetime.now(UTC)
+    known = any(worker.heard_at is not None for worker in workers)
     print_table(
-        _COLUMNS,
+        _COLUMNS if known else _COLUMNS[:-1],
         [
             [w.id, w.host, w.pid, w.state, w.running, w.slots,
-             ago(datetime.fromtimestamp(w.started_at / 1000, UTC), now), w.version]
+             ago(datetime.fromtimestamp(w.started_at / 1000, UTC), now), w.version,
+             *([_heard(w, now)] if known else [])]
             for w in workers
         ],
     )  # fmt: skip
+
+
+def _heard(worker: Worker, now: datetime) -> str:
+    if worker.heard_at is None:
+        return ""
+    return ago(datetime.fromtimestamp(worker.heard_at / 1000, UTC), now)
 
 
 _COLUMNS = [
@@ -72,6 +84,7 @@ _COLUMNS = [
     Column("slots", right=True, dispensable=1),
     Column("started", dispensable=4),
     Column("version", dispensable=5),
+    Column("heard of", dispensable=4),  # where machines share a store
 ]
 
 

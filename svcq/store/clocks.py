@@ -50,4 +50,5 @@ def standing(
         one.host if one.host != here else one.home
         for one in services if one.runs and (one.host, one.home) != (here, home)
     ]  # fmt: skip
-    return Standing(clocks, *counted, *(first or (None, None, None)), tuple(others))
+    found = Standing(clocks, *counted, *(first or (None, None, None)))
+    return found._replace(elsewhere=tuple(others))

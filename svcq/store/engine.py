@@ -207,12 +207,12 @@ def _number_parameters(sql: str, engine: str) -> tuple[str, tuple[str, ...]]:
 
 # What is text; what is a fraction; and what a column alone can tell. All others are whole numbers.
 _TEXTS = frozenset((
-    "added", "address", "after_name", "args", "boot", "born", "caller", "certificate", "command", "condition",
-    "cron",
-    "cwd", "dead_letter", "digest", "error", "fired_by", "grep", "home", "host", "how", "ids", "key",
-    "kind", "name", "names", "needs", "note", "old", "options", "orphaned", "overlap", "owner",
-    "policy", "progress_note", "queue", "reason", "result", "schedule", "schema", "scope", "secret", "site",
-    "state", "states", "tag", "tags", "tail", "task", "unique_key", "vars", "version", "zone",
+    "added", "address", "after_name", "args", "boot", "born", "caller", "certificate", "command",
+    "condition", "cron", "cwd", "dead_letter", "digest", "error", "fired_by", "grep", "home",
+    "host", "how", "ids", "key", "kind", "name", "names", "needs", "note", "old", "options",
+    "orphaned", "overlap", "owner", "policy", "progress_note", "queue", "reason", "result",
+    "schedule", "schema", "scope", "secret", "site", "state", "states", "tag", "tags", "tail",
+    "task", "unique_key", "vars", "version", "zone",
 ))  # fmt: skip
 _FRACTIONS = frozenset(["progress"])
 _BY_COLUMN = frozenset(["env", "missed", "value"])

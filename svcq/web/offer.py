@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from svcq.client import Client
 from svcq.config import Config
 from svcq.errors import SvcqError
 from svcq.store import machines
@@ -25,14 +27,13 @@ async def keep_offering(desk: Desk, config: Config, beyond: Beyond | None) -> No
         with suppress(SvcqError, OSError):
             door = await asyncio.to_thread(_door, config, beyond)
             if door != told:
-                who = socket.gethostname(), config.directory
-                await desk.write(
-                    lambda client, who=who, door=door: machines.offer(  # type: ignore[misc]
-                        client.store.engine, *who, door
-                    )
-                )
+                await desk.write(partial(_tell, config.directory, door))
                 told = door
         await asyncio.sleep(_AGAIN)
+
+
+def _tell(home: str, door: Door | None, client: Client) -> None:
+    machines.offer(client.store.engine, socket.gethostname(), home, door)
 
 
 def _door(config: Config, beyond: Beyond | None) -> Door | None:

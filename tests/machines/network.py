@@ -37,7 +37,7 @@ class Network:
 
     def __init__(self) -> None:
         self.hub = f"svcq-{os.getpid()}-{next(_networks)}"
-        self._numbers = itertools.count(1)
+        self.machines = 0
         ip("netns", "add", self.hub)
         for words in ("link add br0 type bridge", f"addr add {SERVER}/24 dev br0",
                       "link set br0 up", "link set lo up"):  # fmt: skip
@@ -47,16 +47,22 @@ class Network:
     def inside(self) -> list[str]:
         return ["nsenter", f"--net=/run/netns/{self.hub}"]
 
+    @property
+    def next_address(self) -> str:
+        """Of the next machine."""
+        return f"10.77.0.{self.machines + 2}"
+
     def plug_in(self) -> tuple[str, str]:
         """A namespace for one more machine, and the name of its cable."""
-        n = next(self._numbers)
-        space, cable = f"{self.hub}-{n}", f"to{n}"
+        address = self.next_address
+        self.machines += 1
+        space, cable = f"{self.hub}-{self.machines}", f"to{self.machines}"
         ip("netns", "add", space)
         ip("link", "add", cable, "netns", self.hub, "type", "veth", "peer", "eth0", "netns", space)
         for words in (f"link set {cable} master br0", f"link set {cable} up"):
             ip("-n", self.hub, *words.split())
         for words in (
-            f"addr add 10.77.0.{n + 1}/24 dev eth0",
+            f"addr add {address}/24 dev eth0",
             "link set eth0 up",
             "link set lo up",
         ):
@@ -112,14 +118,14 @@ class Lab:
 
     def __init__(self, folder: Path, network: Network, server: Server) -> None:
         self._folder = folder
-        self._network = network
+        self.network = network
         self.server = server
         self.store = server.database()
         self.client = Client(config=load(folder / "watcher", {"SVCQ_STORE": self.store}))
         self.machines: list[Machine] = []
 
     def machine(self, name: str, settings: str = SETTINGS) -> Machine:
-        self.machines.append(Machine(name, self._folder, self._network, self.store, settings))
+        self.machines.append(Machine(name, self._folder, self.network, self.store, settings))
         return self.machines[-1]
 
     def beating(self, file: Path, **options: object) -> int:
