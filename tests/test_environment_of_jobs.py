@@ -1,4 +1,4 @@
-"""What a job finds in its environment of its worker's and its caller's: no password of the store."""
+"""What a job finds in its environment: no password of the store."""
 
 from __future__ import annotations
 

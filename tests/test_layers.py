@@ -14,7 +14,8 @@ FILES = sorted((ROOT / "svcq").rglob("*.py"))
 # Low to high: a module may import those before it. A package counts as one.
 LAYERS = [
     "tuples", "errors", "finding", "later", "times", "sizes", "strict", "cron", "crontab",
-    "triggers", "when", "passwords", "environment", "version", "states", "jobs", "host", "conditions", "trouble", "config",
+    "triggers", "when", "passwords", "environment", "version", "states", "jobs", "host",
+    "conditions", "trouble", "config",
     "door", "policy", "schedules", "store", "changes", "logs", "why", "hands", "adder", "words",
     "definitions", "scheduling", "client", "handoff", "tasks", "execute", "worker", "library",
     "service", "doctor", "web", "cli",

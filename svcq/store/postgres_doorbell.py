@@ -91,11 +91,11 @@ class Listener:
         self._left.close()
 
     def _hear(self, connection: psycopg.Connection[Row]) -> None:
-        again = None
+        again, line, left = None, connection.fileno(), self._left.fileno()
         while not self._leaving.is_set():
             patience = None if again is None else max(again - time.monotonic(), 0)
-            ready, _, _ = select.select([connection.fileno(), self._left.fileno()], [], [], patience)
-            if connection.fileno() in ready and self._whom in _payloads(connection):
+            ready, _, _ = select.select([line, left], [], [], patience)
+            if line in ready and self._whom in _payloads(connection):
                 self._ring()
                 again = again or time.monotonic() + _AFTER
             if again is not None and time.monotonic() >= again:

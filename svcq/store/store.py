@@ -182,8 +182,8 @@ class Store:
 
     @again
     def claim(self, claimer: Claimer, n: int = 1) -> list[Claim]:
-        """Take up to `n` jobs. In a file not durable by itself: a claim that a power cut undoes never
-        ran. The crash of a server leaves the workers at work on what they have claimed."""
+        """Take up to `n` jobs. In a file not durable by itself: a claim that a power cut undoes
+        never ran. The crash of a server leaves the workers at work on what they have claimed."""
         if n < 1:
             return []
         if not self._found_work:

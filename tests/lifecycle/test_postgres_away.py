@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Self
 
 import psycopg
 import pytest
@@ -52,7 +53,7 @@ class Jobs:
         self.added: list[str] = []
         self.ledger = home.work / "ledger"
 
-    def __enter__(self) -> Jobs:
+    def __enter__(self) -> Self:
         self._thread.start()
         eventually(lambda: len(self.ran()) >= MANY, PATIENCE)
         return self

@@ -53,10 +53,9 @@ def leaks(home: Home, *allowed: str) -> list[str]:
             with suppress(OSError):
                 if secret in Path(f"/proc/{pid}/{name}").read_bytes():
                     found.append(f"{pid}/{name}")
-    for file in [*home.path.rglob("*"), *home.work.rglob("*")]:
-        if file.is_file() and file.name not in allowed and secret in file.read_bytes():
-            found.append(str(file))
-    return found
+    files = [*home.path.rglob("*"), *home.work.rglob("*")]
+    kept = (file for file in files if file.is_file() and file.name not in allowed)
+    return found + [str(file) for file in kept if secret in file.read_bytes()]
 
 
 def stores(home: Home) -> list[str]:

@@ -1,4 +1,4 @@
-"""Machines on one network: namespaces joined to a bridge, PostgreSQL on the bridge's own address."""
+"""Machines on one network: namespaces joined to a bridge, PostgreSQL on the bridge's address."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ class Lab:
     def beating(self, file: Path, **options: object) -> int:
         """A job that writes its run and the time into a file again and again, until there is a file
         beside it."""
-        line = f"while [ ! -e {file}.end ]; do echo $SVCQ_RUN $(date +%s.%N) >> {file}; sleep 0.02; done"
+        beat = f"echo $SVCQ_RUN $(date +%s.%N) >> {file}; sleep 0.02"
+        line = f"while [ ! -e {file}.end ]; do {beat}; done"
         return self.client.command(["sh", "-c", line], **{"cwd": "/", **options}).id  # type: ignore[arg-type]
 
     def run_of(self, job: int) -> int:

@@ -1,4 +1,4 @@
-"""Machines that vanish, are cut off, stand still: their jobs run elsewhere, and never twice at once."""
+"""Machines that vanish, are cut off, stand still: jobs run elsewhere, and never twice at once."""
 
 from __future__ import annotations
 

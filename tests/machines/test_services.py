@@ -47,7 +47,8 @@ def test_no_time_fires_twice_and_another_clock_goes_on(lab: Lab) -> None:
     eventually(lambda: len(nominal()) > fired + 3, PATIENCE)
     times = nominal()
     assert len(times) == len(set(times))
-    seconds = sorted(round(one.nominal.timestamp()) for one in lab.client.firings("tick", limit=1000)
+    found = lab.client.firings("tick", limit=1000)
+    seconds = sorted(round(one.nominal.timestamp()) for one in found
                      if one.job is not None and one.nominal is not None)  # fmt: skip
     # One after the other without a hole, also where one clock died.
     assert seconds == list(range(seconds[0], seconds[0] + len(seconds)))
@@ -101,7 +102,7 @@ def test_output_of_a_machine_that_lets_nobody_in(lab: Lab) -> None:
     up(there)
     job = lab.client.command(["sh", "-c", "seq 1000"], cwd="/").id
     lab.ended(job)
-    eventually(lambda: lab.client.store.services(), PATIENCE)
+    eventually(lab.client.store.services, PATIENCE)
     read = here.svcq("log", job)
     assert read.stdout.split() == [str(n) for n in range(981, 1001)]
     file = there.log(job)
