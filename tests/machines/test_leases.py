@@ -66,6 +66,7 @@ def test_a_machine_that_is_back_before_anyone_took_its_jobs_gives_them_back(
     job = lab.beating(file)
     eventually(lambda: beats(file), PATIENCE)
     only.cut()
+    eventually(lambda: "Jobs are ended and given back" in only.said(), PATIENCE)
     eventually(lambda: silent_for(file, 1), PATIENCE)
     assert lab.run_of(job) == 1
     only.join()
