@@ -114,7 +114,7 @@ def _open_patiently(config: Config, say: Say, leaving: threading.Event) -> Store
             service.notify(f"STATUS={error}")
             service.notify("WATCHDOG=1")
             if leaving.wait(LOOK):
-                raise
+                raise SystemExit(0) from None
 
 
 def _open(config: Config, say: Callable[[str], None]) -> Store:

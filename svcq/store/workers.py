@@ -43,6 +43,12 @@ class Worker(NamedTuple):
     silence_ms: int | None  # for how long it may be silent
     running: int
 
+    def is_silent(self, now: int) -> bool:
+        """Whether it is past its lease, by the clock of the store: for people, who may be wrong."""
+        if self.heard_at is None or self.silence_ms is None:
+            return False  # nobody listens for it
+        return now - self.heard_at > self.silence_ms
+
     def as_json(self) -> dict[str, Any]:
         """A worker as every face of svcq prints it."""
         return {

@@ -109,8 +109,13 @@ class Neighbours:
 
     def _may_be_killed(self, worker: Worker) -> bool:
         """Ours, and no program of someone else's that has a worker inside."""
-        lock = self._places.worker_lock(worker.pid, worker.born or "")
-        return is_ours(self._store, self._places, worker) and lock.read_text() in MAY_BE_KILLED
+        if not is_ours(self._store, self._places, worker):
+            return False
+        try:
+            lock = self._places.worker_lock(worker.pid, worker.born or "")
+            return lock.read_text() in MAY_BE_KILLED
+        except FileNotFoundError:
+            return False  # it has just left
 
     def _end_frozen(self, worker: Worker, silence: float) -> None:
         """It would not end its jobs in time. Its lock is free when it is dead, and then it is

@@ -202,3 +202,21 @@ def test_a_service_waits_says_so_and_goes_on(home: Home, server: Server) -> None
     fired = home.client.counts()["completed"]
     eventually(lambda: home.client.counts()["completed"] > fired, PATIENCE)
     (home.work / "all").write_text(home.said())
+
+
+def test_a_service_that_starts_before_its_store_waits_for_it(home: Home, server: Server) -> None:
+    job = home.add("echo done")
+    server.stop()
+    try:
+        first = home.start("service")
+        eventually(lambda: away(home.said()), PATIENCE)
+        first.terminate()
+        assert first.wait(PATIENCE) == 0
+        second = home.start("service")
+        eventually(lambda: len(away(home.said())) >= 2, PATIENCE)
+    finally:
+        server.start()
+    assert home.ended(job).state == "completed"
+    second.terminate()
+    assert second.wait(PATIENCE) == 0
+    assert "Traceback" not in home.said()

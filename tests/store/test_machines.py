@@ -134,3 +134,15 @@ def test_workers_written_by_hand_are_no_concern_of_a_pulse(desk: Desk, lease: in
     assert desk.store.pulse(worker, 60_000)
     (found,) = (one for one in desk.store.workers() if one.id == worker)
     assert (found.lease_until is None) == (lease is None)
+
+
+@pytest.mark.parametrize(
+    ("heard_at", "silence_ms", "silent"),
+    [(None, None, False), (1_000, None, False), (1_000, 60_000, False), (1_000, 8_999, True)],
+)
+def test_who_is_silent(
+    desk: Desk, heard_at: int | None, silence_ms: int | None, silent: bool
+) -> None:
+    (worker,) = desk.store.workers()
+    asked = worker._replace(heard_at=heard_at, silence_ms=silence_ms)
+    assert asked.is_silent(10_000) is silent
