@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 
 import psycopg
@@ -12,6 +14,7 @@ import pytest
 from svcq.client import Client
 from svcq.config import load
 from svcq.jobs import Change
+from svcq.web.hub import Hub
 from tests.helpers import eventually
 from tests.postgres import Server
 
@@ -143,3 +146,29 @@ def test_nothing_is_missed_and_nothing_told_twice_among_many_writers(client: Cli
     assert sorted(jobs) == sorted(job.id for job in client.list(limit=1000))[1:]
     assert len(set(jobs)) == 120
     assert not follower.missed
+
+
+def test_those_who_follow_the_service_get_what_is_committed_late(client: Client) -> None:
+    async def follow() -> None:
+        hub = Hub(client.config, print)
+        try:
+            async with asyncio.timeout(30), aclosing(hub.frames()) as frames:
+                begin = await anext(frames)
+                late = Open(client)
+                job = client.command("true").id
+                early = await anext(frames)
+                assert begin is not None
+                assert early is not None
+                assert (early.jobs, early.before) == ({job}, begin.last)
+                # Whoever comes back from here gets all of it, the late one among them.
+                assert early.cursor == begin.cursor < early.last
+                late.commit()
+                after = await anext(frames)
+                assert after is not None
+                assert (after.jobs, after.before, after.last) == ({7}, early.last, early.last)
+                assert after.cursor == after.last
+                assert b'"late"' in after.body
+        finally:
+            await asyncio.to_thread(hub.close)
+
+    asyncio.run(follow())
