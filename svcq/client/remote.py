@@ -132,6 +132,9 @@ class RemoteClient(Client):
     def output(self, job: JobId, run: int) -> Log:
         return RemoteLog(self._door, self._id(job), run)
 
+    def output_elsewhere(self, job: JobId, run: int) -> None:
+        """The service has looked on other machines already."""
+
     def wait(self, job: JobId, timeout: Duration | None = None) -> Job:
         limit = None if timeout is None else parse_duration(timeout, "timeout") / 1000
         deadline = None if limit is None else time.monotonic() + limit

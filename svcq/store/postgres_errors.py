@@ -56,7 +56,7 @@ def explain(error: psycopg.Error, where: str, *, committing: bool = False) -> er
         kind, sentence = _BY_CODE[state]
         return kind(sentence.format(where=where, said=said))
     if committing:
-        return errors.StoreError(
+        return errors.StoreAway(
             f"The connection to the store {where} was lost while something was written, so that "
             "nobody can say whether it was: look before you do it again."
         )
