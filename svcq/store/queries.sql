@@ -520,6 +520,7 @@ UPDATE workers SET beat = beat + 1, lease_until = :lease_until WHERE id = :id AN
 UPDATE workers SET beat = beat + 1 WHERE id = :id AND state <> 'ended';
 
 -- name: pulse [postgres]
+-- The same, with what people are told.
 UPDATE workers SET beat = beat + 1, silence_ms = :silence_ms,
                    heard_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 WHERE id = :id AND state <> 'ended';
@@ -560,6 +561,7 @@ WHERE jobs.state = 'processing' AND jobs.rank IS NULL AND jobs.due_at IS NULL
 NULL, NULL
 
 -- fragment: heard [postgres]
+-- By the server's clock; and for how long it may be silent.
 heard_at, silence_ms
 
 -- name: workers
