@@ -83,6 +83,7 @@ class CommandRun:
         self._child: processes.Child | None = None
         self._tree = Tree(marker, None, None)
         self._paused = False
+        self._killed = False  # by us, all at once
         self._kernel_limits = False  # its memory
         self._clock = asyncio.get_running_loop().time
         self._counted = 0.0
@@ -95,6 +96,11 @@ class CommandRun:
 
     def interrupt(self, reason: str) -> None:
         self._end_with(interrupted(reason))
+
+    def kill(self) -> None:
+        """Dead when this returns, in whatever thread; what it is to be was said before."""
+        self._killed = True
+        self._tree.kill()
 
     def pause(self) -> None:
         if not self._paused:
@@ -158,7 +164,8 @@ class CommandRun:
         await self._watch(ended)
         if ended.done():
             # It was faster than whoever wanted it to end.
-            self._ending = None
+            if not (self._killed and ended.result().code in KILLED):
+                self._ending = None
         else:
             await self._end_tree(self._policy.grace / 1000)
         exit_ = await ended
