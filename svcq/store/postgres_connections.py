@@ -113,6 +113,11 @@ class Connections:
         connection.prepared_max = 500
         connection.execute(
             f"SET search_path = {SCHEMA}; SET lock_timeout = {self.busy_wait_ms};"
+            # The statements are written to go along their indexes, row by row, as SQLite has it.
+            # Plans are kept, and one that was made while a table was small, or not yet counted,
+            # would read all of it when it has grown.
+            "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
+            "SET jit = off;"
             # Whoever turned it off for a whole server did not think of what is told as done here.
             "SELECT set_config('synchronous_commit', 'on', false)"
             " WHERE current_setting('synchronous_commit') = 'off'",
