@@ -142,9 +142,9 @@ class Server:
 
 
 @contextmanager
-def serving(place: Path | None = None, /, **settings: str) -> Iterator[Server]:
-    """A server for as long as the block lasts; `place` is open to its user, parents included."""
-    folder = Path(tempfile.mkdtemp(prefix="svcq-pg-", dir=place))
+def serving(**settings: str) -> Iterator[Server]:
+    """A server for as long as the block lasts."""
+    folder = Path(tempfile.mkdtemp(prefix="svcq-pg-"))
     try:
         server = Server(folder, settings)
         server.make()

@@ -129,8 +129,9 @@ class One:
         self._cursor.execute(sql, (work.name, args_text(n)))
 
     def fill(self, n: int) -> None:
-        sql = "INSERT INTO bare (task, args) SELECT $1::text, $2::text FROM generate_series(1, $3::int)"
-        self._cursor.execute(sql, (work.name, args_text(0), n))
+        with self._cursor.copy("COPY bare (task, args) FROM STDIN") as into:
+            for i in range(n):
+                into.write_row((work.name, args_text(i)))
 
     def drain(self, batch: int) -> int:
         """Claim and finish until there is nothing left; how many there were."""

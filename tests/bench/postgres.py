@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -18,9 +20,9 @@ from tests.bench.peers import graphile_worker, pgqueuer
 from tests.bench.places import call, work
 from tests.bench.worker import TASKS, drain, new_task
 from tests.lifecycle.homes import QUICK, Home
-from tests.postgres import Server, serving
+from tests.postgres import Server
 
-# Its user must get at it, and it must be on a disk: the workplace is ours alone, /tmp may be memory.
+# On a disk, and open to the server's user: the workplace is not, and /tmp may be memory.
 _PLACE = Path("/var/tmp")
 # As it comes, but for memory that suits a small machine; the store's own settings do the rest.
 _SETTINGS = {
@@ -158,8 +160,16 @@ def pg_machines(scale: Scale, folder: Path) -> Iterator[Figure]:
 
 @contextmanager
 def database(**settings: str) -> Iterator[Server]:
-    with serving(_PLACE, **{**_SETTINGS, **settings}) as server:
+    folder = Path(tempfile.mkdtemp(prefix="svcq-pg-", dir=_PLACE))
+    server = Server(folder, {**_SETTINGS, **settings})
+    try:
+        server.make()
+        server.start()
         yield server
+    finally:
+        if (server.data / "postmaster.pid").exists():
+            server.stop("immediate")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def store_in(folder: Path, name: str, address: str) -> Config:
