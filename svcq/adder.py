@@ -19,7 +19,6 @@ from svcq.policy import (
     read_options,
 )
 from svcq.store import open_store
-from svcq.times import now_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Adder:
         home: str | os.PathLike[str] | None = None,
         store: str | os.PathLike[str] | None = None,
         config: Config | None = None,
-        clock: Callable[[], int] = now_ms,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         config = config or load(home)
         if store is not None:

@@ -29,7 +29,7 @@ from svcq.policy import (
     shown_policy,
 )
 from svcq.scheduling import Scheduling
-from svcq.times import Duration, Moment, moment, now_ms, parse_duration, parse_moment
+from svcq.times import Duration, Moment, moment, parse_duration, parse_moment
 
 if TYPE_CHECKING:
     from svcq.changes import Follower
@@ -78,7 +78,7 @@ class Client(Adder, HandWorker, Scheduling):
         home: str | os.PathLike[str] | None = None,
         store: str | os.PathLike[str] | None = None,
         config: Config | None = None,
-        clock: Callable[[], int] = now_ms,
+        clock: Callable[[], int] | None = None,
         socket: str | os.PathLike[str] | None = None,
     ) -> None:
         del socket  # it has been looked at

@@ -97,6 +97,9 @@ class Engine(Protocol):
     def look(self, *statements: Statement) -> list[list[Row]]:
         """The rows of each statement, asked for at once; they need not be of one moment."""
 
+    def add_call(self, values: Row, /) -> Row | None:
+        """Add a usual call by add_one_call in one message, durable; None where that cannot be."""
+
     def write(
         self, *, durable: bool, polite: bool = False, alone: bool = True
     ) -> AbstractContextManager[Transaction]:

@@ -300,6 +300,25 @@ class PostgresEngine:
         finally:
             self._let_go(tx)
 
+    def add_call(self, values: Row) -> Row | None:
+        if self._clock is not None:
+            return None  # times are another's
+        connection = self.connections.take_fresh()
+        if connection is None:
+            return None  # it may be dead by now, and this must not be said twice
+        try:
+            # Both are one transaction, since they go in one message. Whoever keeps adders out has
+            # ended when the second one looks.
+            with connection.pipeline():
+                connection.execute(f"SELECT pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})")
+                cursor = psycopg.RawCursor(connection)
+                cursor.execute(self._queries["add_one_call"].sql, values)
+            return cursor.fetchone()
+        except psycopg.Error as error:
+            raise explain(error, self.where, committing=not error.sqlstate) from error
+        finally:
+            self.connections.give(connection)
+
     def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (nobody waits for a worker here)
         return Writing(self, durable=durable, alone=alone)
 
@@ -408,8 +427,17 @@ class PostgresEngine:
 
     def write_mark(self) -> tuple[int, int]:
         """Changes whenever someone has written, or after a while."""
-        (((newest,),),) = self.look(("newest_change", ()))
-        return int(newest), int(time.monotonic() / _LOOK_ANYWAY)
+        # One statement is a transaction of its own.
+        tx = PostgresTransaction(self, self._queries, (), alone=False)
+        tx.take(self.connections)
+        try:
+            row = tx.first("newest_change", ())
+        except psycopg.Error as error:
+            raise explain(error, self.where) from error
+        finally:
+            self._let_go(tx)
+        assert row is not None
+        return int(row[0]), int(time.monotonic() / _LOOK_ANYWAY)
 
     def ring(self, whom: str = "") -> None:
         self._doorbell.ring(whom)

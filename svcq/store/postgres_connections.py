@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import Any
 
 import psycopg
@@ -22,6 +23,7 @@ from svcq.store.postgres_errors import explain, refused
 SCHEMA = "svcq"
 OLDEST_SERVER = 13
 _MOST_IDLE = 8
+_FRESH = 1.0  # seconds
 
 Connection = psycopg.Connection[Row]
 
@@ -62,6 +64,7 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._pid = os.getpid()
+        self._given = 0.0  # when the last of them was in use
 
     def take(self) -> tuple[Connection, bool]:
         """A connection that nobody else has; whether it was used before, and may be dead."""
@@ -72,12 +75,22 @@ class Connections:
                 return self._idle.pop(), True
         return self.make(), False
 
+    def take_fresh(self) -> Connection | None:
+        """One that was used a moment ago, so that it is alive; None if there is none."""
+        with self._lock:
+            if self._pid != os.getpid() or not self._idle:
+                return None
+            if time.monotonic() - self._given > _FRESH:
+                return None
+            return self._idle.pop()
+
     def give(self, connection: Connection) -> None:
         with self._lock:
             good = not connection.closed and not connection.broken
             quiet = good and connection.info.transaction_status.name == "IDLE"
             if quiet and self._pid == os.getpid() and len(self._idle) < _MOST_IDLE:
                 self._idle.append(connection)
+                self._given = time.monotonic()
                 return
         connection.close()
 

@@ -81,6 +81,34 @@ FROM lanes JOIN queues ON queues.name = lanes.queue
 WHERE lanes.key = '' AND lanes.queue = :queue AND lanes.kind = :kind
   AND lanes.host = :host AND lanes.condition = :condition;
 
+-- name: add_one_call [postgres]
+-- All that add_plain writes for a usual call, in one message, which is a transaction of its own: no
+-- row where its lane is not there. The rank is that of rank_of.
+WITH new AS MATERIALIZED (
+    SELECT take_ids(1) AS id, lanes.id AS lane, queues.aging_ms, queues.options,
+           (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+    FROM lanes JOIN queues ON queues.name = lanes.queue
+    WHERE lanes.key = '' AND lanes.queue = :queue AND lanes.kind = 'task'
+      AND lanes.host = :host AND lanes.condition = :condition
+), job AS (
+    INSERT INTO jobs (id, lane, state, priority, ready_at, rank)
+    SELECT id, lane, 'pending', :priority, now, now - :priority * aging_ms FROM new
+), spec AS (
+    INSERT INTO specs (id, queue, task, args, options, created_at, owner)
+    SELECT id, :queue, :task, :args, :policy, now, :owner FROM new
+), change AS (
+    INSERT INTO changes (job, kind, at) SELECT id, 'pending', now FROM new
+), count AS (
+    INSERT INTO counts (slot, queue, state, task, n)
+    SELECT slot(), :queue, 'pending', :task, 1 FROM new
+    ON CONFLICT (queue, state, task, slot) DO UPDATE SET n = counts.n + 1
+), minute AS (
+    INSERT INTO minutes (slot, minute, queue, kind, bucket, n, total_ms)
+    SELECT slot(), now / 60000, :queue, 'added', 0, 1, 0 FROM new
+    ON CONFLICT (minute, queue, kind, bucket, slot) DO UPDATE SET n = minutes.n + 1
+)
+SELECT id, now, options FROM new;
+
 -- name: keep_id [postgres]
 -- It is used up already.
 

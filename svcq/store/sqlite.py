@@ -152,6 +152,9 @@ class SqliteEngine:
         with self.read() as tx:
             return tx.all(*statements)
 
+    def add_call(self, _: Row) -> None:
+        """It has no messages to spare."""
+
     def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (whoever writes here is)
         return Writing(self, self._queries, durable, polite)
 
