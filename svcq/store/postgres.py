@@ -301,8 +301,6 @@ class PostgresEngine:
             self._let_go(tx)
 
     def add_call(self, values: Row) -> Row | None:
-        if self._clock is not None:
-            return None  # times are another's
         connection = self.connections.take_fresh()
         if connection is None:
             return None  # it may be dead by now, and this must not be said twice
@@ -312,7 +310,8 @@ class PostgresEngine:
             with connection.pipeline():
                 connection.execute(f"SELECT pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})")
                 cursor = psycopg.RawCursor(connection)
-                cursor.execute(self._queries["add_one_call"].sql, values)
+                now = None if self._clock is None else self._clock()
+                cursor.execute(self._queries["add_one_call"].sql, (now, *values))
             return cursor.fetchone()
         except psycopg.Error as error:
             raise explain(error, self.where, committing=not error.sqlstate) from error

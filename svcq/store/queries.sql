@@ -86,7 +86,7 @@ WHERE lanes.key = '' AND lanes.queue = :queue AND lanes.kind = :kind
 -- row where its lane is not there. The rank is that of rank_of.
 WITH new AS MATERIALIZED (
     SELECT take_ids(1) AS id, lanes.id AS lane, queues.aging_ms, queues.options,
-           (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+           coalesce(:now, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS now
     FROM lanes JOIN queues ON queues.name = lanes.queue
     WHERE lanes.key = '' AND lanes.queue = :queue AND lanes.kind = 'task'
       AND lanes.host = :host AND lanes.condition = :condition
