@@ -97,6 +97,8 @@ class PostgresTransaction:
     def commit(self) -> None:
         if self._begin and not self._behind:
             return  # nothing was ever said
+        if self._unsaid:
+            self._flush()  # a first message may have to be said again, which no COMMIT may be
         if self._behind:
             self._execute_all([("COMMIT", ())])
         else:
