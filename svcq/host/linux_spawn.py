@@ -14,7 +14,8 @@ from functools import cache
 
 _SETSIGDEF, _SETSID = 0x04, 0x80
 _ROOM = 1024  # bytes: more than any C library takes for one of its records
-_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+# Python ignores two of them, and posix_spawn would the two that the C library keeps for itself.
+_NOT_TO_BE_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, 32, 33)
 
 
 def spawn(
@@ -68,11 +69,12 @@ def _library() -> tuple[ctypes.PyDLL, ctypes.Array[ctypes.c_char]] | None:
     library = ctypes.PyDLL(None)
     if not hasattr(library, "posix_spawn_file_actions_addchdir_np"):
         return None
-    attributes, signals = (ctypes.create_string_buffer(_ROOM) for _ in range(2))
+    attributes = ctypes.create_string_buffer(_ROOM)
     library.posix_spawnattr_init(attributes)
-    library.sigemptyset(signals)
-    for number in _IGNORED_BY_PYTHON:
-        library.sigaddset(signals, number)
+    bits = 8 * ctypes.sizeof(ctypes.c_ulong)
+    signals = (ctypes.c_ulong * (_ROOM // bits))()
+    for number in _NOT_TO_BE_IGNORED:  # sigaddset would leave out the library's own
+        signals[(number - 1) // bits] |= 1 << (number - 1) % bits
     library.posix_spawnattr_setsigdefault(attributes, signals)
     library.posix_spawnattr_setflags(attributes, ctypes.c_short(_SETSIGDEF | _SETSID))
     return library, attributes

@@ -207,7 +207,7 @@ class CommandRun:
             output = Output(self._log, self._seat.output)
             undo.callback(output.close)
             if self._policy.tty:
-                terminal = Terminal(output.descriptor)
+                terminal = Terminal(output.descriptor, self._env)
                 undo.callback(terminal.close)
             command = json.loads(self.claim.command or "null")
             self._child = processes.start_child(
