@@ -19,6 +19,7 @@ from svcq.errors import NotPermitted, Refused, StoreAway, StoreVersion, SvcqErro
 from svcq.host import processes, service
 from svcq.host.service import Manager
 from svcq.passwords import hide_password
+from svcq.service.announce import Announcer
 from svcq.service.clock import Clock
 from svcq.service.crew import ServiceCrew, drain, interrupt
 from svcq.service.janitor import Janitor
@@ -53,6 +54,7 @@ def run_service(home: Path, manager: Manager, say: Say, beside: Beside) -> None:
             Janitor(config, say),
             Clock(config, say),
             WhenDone(config, say),
+            Announcer(config, say),
             beside(config, say, wishes),
         ):
             crew = ServiceCrew(config, manager, say)

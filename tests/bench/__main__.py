@@ -19,6 +19,7 @@ from tests.bench.places import workplace
 from tests.bench.plot import draw
 from tests.bench.schedules import schedules
 from tests.bench.service import service_idle, service_killed
+from tests.bench.tray import tray_flood, tray_idle, tray_shown, tray_told
 from tests.bench.web import web_log, web_post, web_streams, web_views
 from tests.bench.worker import (
     worker_commands,
@@ -47,6 +48,10 @@ BENCHES: dict[str, Callable[[Scale, Path], Iterator[Figure]]] = {
     "web_post": web_post,
     "web_streams": web_streams,
     "web_log": web_log,
+    "tray_told": tray_told,
+    "tray_shown": tray_shown,
+    "tray_idle": tray_idle,
+    "tray_flood": tray_flood,
 }
 
 
