@@ -278,14 +278,14 @@ class Config(NamedTuple):
 
         return Path(self.directory)
 
+    def works_like(self, other: Config) -> bool:
+        """Whether they differ at most in what is told of, which is nothing to a worker."""
+        return self == other._replace(tray=self.tray, targets=self.targets)
+
     @property
     def store_is_shared(self) -> bool:
         """Whether other machines may use it too."""
         return "://" in self.store
-
-    def works_like(self, other: Config) -> bool:
-        """Whether they differ at most in what is told of, which is nothing to a worker."""
-        return self == other._replace(tray=self.tray, targets=self.targets)
 
     def __repr__(self) -> str:
         """Without what may hold a password, which must not reach a log."""
