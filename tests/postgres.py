@@ -36,7 +36,7 @@ ASKED = "asked"
 _TABLES = (
     "queues", "lanes", "keys", "jobs", "specs", "tags", "unique_keys", "parents", "runs",
     "environments", "workers", "changes", "counts", "minutes", "schedules", "firings", "tasks",
-    "requests",
+    "requests", "services",
 )  # fmt: skip
 # Whoever left a transaction open would hold up the next test.
 _END_OTHERS = """
