@@ -25,8 +25,13 @@ if TYPE_CHECKING:
     import sqlite3
     from typing import Any, Self
 
+    import psycopg
+
     from svcq.config import Config
     from svcq.store import Added
+
+    Lent = sqlite3.Connection | psycopg.Connection[Any]
+    """The caller's own connection, as the store's engine wants it."""
 
 
 class Adder:
@@ -45,7 +50,7 @@ class Adder:
             config = config._replace(store=_store_address(store))
         self.config = config
         self.store = open_store(config, clock=clock)
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Lent | None = None
         self._owner = account()
         self._sees_directories = True
 

@@ -11,8 +11,9 @@ import socket
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 from svcq import host
@@ -23,6 +24,7 @@ from svcq.errors import SvcqError
 from svcq.finding import Finding, problem, said_by
 from svcq.handoff import examine_handed
 from svcq.host import processes, service
+from svcq.host.autostart import TRAY_NEEDS
 from svcq.host.facts import fact
 from svcq.host.filesystems import check_local, place_of
 from svcq.host.power import Inhibitor
@@ -65,6 +67,7 @@ def examine(
     yield from said_by("logs", lambda: _logs(config.home))
     yield from said_by("disk", lambda: _disk(config))
     yield _awake(config)
+    yield _tray()
     for project in config.projects:
         yield _project(project)
     yield from _store(config, manager, check_time)
@@ -144,6 +147,21 @@ def _awake(config: Config) -> Finding:
     return Finding("awake", True, f"the machine cannot be kept awake while jobs run ({why})")
 
 
+def _tray() -> Finding:
+    """Only where there is a desktop can anything of it be missing."""
+    missing = [name for name in TRAY_NEEDS if find_spec(name) is None]
+    if missing:
+        return Finding("tray", True, "it is not installed (pip install svcq[tray])")
+    from svcq_tray.desktop import examine, in_session
+
+    if not in_session():
+        return Finding("tray", True, "there is no desktop session here")
+    lacking = examine()
+    if lacking is None:
+        return Finding("tray", True, "the desktop shows icons of programs")
+    return Finding("tray", True, f"there is no icon: {lacking}; notifications come all the same")
+
+
 def _existing(path: Path) -> Path:
     return next(one for one in (path, *path.parents) if one.exists())
 
@@ -179,20 +197,20 @@ def _project(project: Project) -> Finding:
 
 
 def _store(config: Config, manager: Manager, check_time: float) -> Iterator[Finding]:
-    path = Path(config.store)
-    if "://" not in config.store and not path.exists():
-        yield Finding("store", True, f"{path} is not there yet: it is made with the first job")
-        return
+    looked = _server if "://" in config.store else _file
     try:
-        host.check_private(path)
-        check_file(config.store)
+        there = yield from looked(config)
+        if not there:
+            return
         store = open_store(config)
     except SvcqError as error:
         yield problem("store", str(error))
         return
     with closing(store):
-        yield Finding("store", True, f"{path} opens; its schema is {store.program}")
-        yield from said_by("integrity", lambda: _integrity(path, check_time))
+        says = f"{store.engine.where} opens; its schema is {store.program}"
+        yield Finding("store", True, says)
+        if "://" not in config.store:
+            yield from said_by("integrity", lambda: _integrity(Path(config.store), check_time))
         yield from said_by("clock", lambda: _clock(store))
         yield from said_by("schedules", lambda: _schedules(store))
         yield from said_by("timers", lambda: examine_handed(store, config, manager))
@@ -202,6 +220,29 @@ def _store(config: Config, manager: Manager, check_time: float) -> Iterator[Find
         yield from said_by("spool", lambda: _spool(Places(config.home)))
         yield from said_by("queues", lambda: _queues(store))
         yield from said_by("conditions", lambda: _conditions(store))
+
+
+def _file(config: Config) -> Generator[Finding, None, bool]:
+    """Whether there is a store to look at."""
+    path = Path(config.store)
+    if not path.exists():
+        yield Finding("store", True, f"{path} is not there yet: it is made with the first job")
+        return False
+    host.check_private(path)
+    check_file(config.store)
+    return True
+
+
+def _server(config: Config) -> Generator[Finding, None, bool]:
+    """The same of a database."""
+    from svcq.store.opening import need_psycopg
+
+    need_psycopg()
+    from svcq.store.postgres_health import examine_server, is_there
+
+    there = is_there(config)
+    yield from examine_server(config)
+    return there
 
 
 def _integrity(path: Path, check_time: float) -> Finding:

@@ -111,6 +111,8 @@ def masked(variables: Mapping[str, str]) -> dict[str, str]:
 def looks_secret(name: str, value: str) -> bool:
     if any(sign in name.upper() for sign in _SECRET_SIGNS):
         return True
+    if "password=" in value.lower():
+        return True
     # A password inside a URL: scheme://user:password@host
     _, separator, rest = value.partition("://")
     return bool(separator) and ":" in rest.partition("@")[0] and "@" in rest

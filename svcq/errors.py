@@ -17,6 +17,7 @@
     │   ├── StoreReadOnly            may not be written
     │   ├── StoreDamaged             truncated or corrupt
     │   ├── NotAStore                a file, but not one of ours
+    │   ├── PasswordMissing          the database wants one
     │   └── StoreVersion             made for an older or a newer program
     ├── Unreachable              4   the service manager does not answer
     ├── NotPermitted             5   someone else's, or open to others
@@ -105,6 +106,10 @@ class StoreDamaged(StoreError):
 
 
 class NotAStore(StoreError):
+    pass
+
+
+class PasswordMissing(StoreError):
     pass
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,6 +37,34 @@ def postgres() -> Iterator[Server]:
         yield server
 
 
+ENGINES = ("sqlite", "postgres")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A module that says so has its tests run on a store of each kind."""
+    if "engine" in metafunc.fixturenames and getattr(metafunc.module, "EVERY_ENGINE", False):
+        metafunc.parametrize("engine", ENGINES, indirect=True)
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(getattr(request, "param", "sqlite"))
+
+
+@pytest.fixture
+def stores(engine: str, request: pytest.FixtureRequest) -> Iterator[Callable[[], dict[str, str]]]:
+    """Gives the variables that name a store of this test's own, anew at each call."""
+    with ExitStack() as lent:
+
+        def another() -> dict[str, str]:
+            if engine == "sqlite":
+                return {}
+            server: Server = request.getfixturevalue("postgres")
+            return {"SVCQ_STORE": lent.enter_context(server.lent())}
+
+        yield another
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("early") is None)
 
@@ -58,7 +87,7 @@ def fail_if_skipped(report: Report) -> Report:
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
+def client(tmp_path: Path, stores: Callable[[], dict[str, str]]) -> Iterator[Client]:
     """A client on a store of its own, whatever the variables of whoever runs the tests say."""
-    with Client(config=load(tmp_path / "home", {})) as client:
+    with Client(config=load(tmp_path / "home", stores())) as client:
         yield client

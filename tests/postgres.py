@@ -30,11 +30,18 @@ _SETTINGS = {
 }
 
 
+ASKED = "asked"
+"""A role whose members are asked for their passwords; all others are let in."""
+
 _TABLES = (
     "queues", "lanes", "keys", "jobs", "specs", "tags", "unique_keys", "parents", "runs",
     "environments", "workers", "changes", "counts", "minutes", "schedules", "firings", "tasks",
     "requests",
 )  # fmt: skip
+# Whoever left a transaction open would hold up the next test.
+_END_OTHERS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 _NUMBERED = {"lanes": "id", "environments": "id", "workers": "id", "changes": "seq"}
 _EMPTY = ";".join(
     [
@@ -63,6 +70,7 @@ class Server:
         self.data = folder / "data"
         self._settings = {**_SETTINGS, **(settings or {})}
         self._numbers = itertools.count(1)
+        self._empty: list[str] = []
         self._spare: list[str] = []
         if os.getuid() == 0:
             user = pwd.getpwnam("postgres")
@@ -71,6 +79,21 @@ class Server:
     def make(self) -> None:
         self._run("initdb", "-D", str(self.data), "-A", "trust", "-U", "svcq", "-E", "UTF8",
                   "--no-locale", "--no-sync")  # fmt: skip
+        rules = self.data / "pg_hba.conf"
+        rules.write_text(f"local all +{ASKED} scram-sha-256\n{rules.read_text()}")
+
+    @contextmanager
+    def standby(self) -> Iterator[Server]:
+        """A second server that follows this one, for as long as the block lasts."""
+        with _folder() as folder:
+            follower = Server(folder, self._settings)
+            follower._run("pg_basebackup", "-D", str(follower.data), "-R", "-c", "fast",
+                          "-h", str(self.folder), "-U", "svcq")  # fmt: skip
+            follower.start()
+            try:
+                yield follower
+            finally:
+                follower.stop("immediate")
 
     def start(self, **settings: str) -> None:
         said = {**self._settings, **settings, "unix_socket_directories": str(self.folder)}
@@ -109,7 +132,9 @@ class Server:
         return f"postgresql://{user}@/{database}?host={self.folder}"
 
     def database(self) -> str:
-        """The address of a new database, without a store."""
+        """The address of a database without a store; to make one takes longer than most tests."""
+        if self._empty:
+            return self._empty.pop()
         name = f"t{next(self._numbers)}_{os.getpid()}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
@@ -123,6 +148,7 @@ class Server:
         yield url
         try:
             with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(_END_OTHERS)
                 connection.execute(_EMPTY)
         except psycopg.Error:  # a test took it apart
             self.drop(url)
@@ -136,16 +162,19 @@ class Server:
         return url
 
     def drop(self, url: str) -> None:
-        name = url.partition("@/")[2].partition("?")[0]
-        with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        """Let the next test have it, as new."""
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(_END_OTHERS)
+            connection.execute("DROP SCHEMA IF EXISTS svcq CASCADE")
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        self._empty.append(url)
 
 
 @contextmanager
 def serving(**settings: str) -> Iterator[Server]:
     """A server for as long as the block lasts."""
-    folder = Path(tempfile.mkdtemp(prefix="svcq-pg-"))
-    try:
+    with _folder() as folder:
         server = Server(folder, settings)
         server.make()
         server.start()
@@ -154,5 +183,12 @@ def serving(**settings: str) -> Iterator[Server]:
         finally:
             if (server.data / "postmaster.pid").exists():
                 server.stop("immediate")
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="svcq-pg-"))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -59,7 +59,7 @@ class TestDefaults:
 
     def test_have_the_names_of_the_attributes(self) -> None:
         sections = {**SECTIONS, "": config.Config}
-        apart = {"directory", "projects", *SECTIONS}
+        apart = {"directory", "projects", "targets", *SECTIONS}
         attributes = {
             f"{section}.{name}".lstrip("."): table._field_defaults[name]
             for section, table in sections.items()
@@ -359,3 +359,39 @@ def said_without_root(home: Path) -> str:
     )
     command = [sys.executable, "-c", program, str(home)]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout
+
+
+class TestTheTray:
+    @pytest.mark.parametrize(
+        ("text", "minutes"),
+        [("22:00-07:00", (1320, 420)), (" 9:30 - 10:15 ", (570, 615)), ("", None)],
+    )
+    def test_hours(self, tmp_path: Path, text: str, minutes: tuple[int, int] | None) -> None:
+        assert load(tmp_path, f'[tray]\nquiet = "{text}"\n').tray.quiet == minutes
+
+    @pytest.mark.parametrize(
+        "text", ["24:00-07:00", "22:60-07:00", "22:00", "22-7", "7:00-7:00", "x", "٢٢:00-07:00"]
+    )
+    def test_hours_that_cannot_be(self, tmp_path: Path, text: str) -> None:
+        with pytest.raises(ConfigError, match="quiet"):
+            load(tmp_path, f'[tray]\nquiet = "{text}"\n')
+
+    def test_rules_of_queues(self, tmp_path: Path) -> None:
+        found = load(tmp_path, '[tray]\nrules = "video=all, night = never,"\n')
+        assert found.tray.rules == {"video": "all", "night": "never"}
+
+    @pytest.mark.parametrize("text", ["video", "video=loud", "=all", "a b=all"])
+    def test_rules_that_cannot_be(self, tmp_path: Path, text: str) -> None:
+        with pytest.raises(ConfigError, match="rules"):
+            load(tmp_path, f'[tray]\nrules = "{text}"\n')
+
+    def test_a_change_of_what_is_told_is_nothing_to_workers(self, tmp_path: Path) -> None:
+        before = load(tmp_path)
+        (tmp_path / "more").mkdir(mode=0o700)
+        told = '[tray]\nquiet = "22:00-07:00"\n[notify.x]\nurls = ["json://x"]\n'
+        after = load(tmp_path / "more", told)._replace(
+            directory=before.directory, store=before.store
+        )
+        assert after != before
+        assert after.works_like(before)
+        assert not after.works_like(before._replace(queue="other"))

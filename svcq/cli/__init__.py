@@ -35,6 +35,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "activity": ("numbers", "what happened, minute by minute"),
         "top": ("top", "a live screen of what runs, waits and ended"),
         "open": ("web", "open the page in your browser"),
+        "tray": ("tray", "show svcq in the panel of your desktop"),
     },
     "Steering": {
         "cancel": ("steer", "stop jobs, running ones too"),
@@ -53,6 +54,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "pause": ("queues", "start nothing more from a queue"),
         "resume": ("queues", "let a paused queue go on"),
         "config": ("settings", "read and change settings"),
+        "notify": ("notify", "where ends are told beyond the desktop, through Apprise"),
     },
     "Workers": {
         "up": ("workers", "run workers here until Ctrl-C"),
@@ -72,6 +74,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "backup": ("transfer", "copy the store to a new file while it is in use"),
         "export": ("transfer", "write everything as lines of JSON"),
         "import": ("transfer", "add what an export wrote"),
+        "migrate": ("migrate", "move the whole store to PostgreSQL, or to a file"),
         "upgrade-store": ("transfer", "bring the store up to date with this program"),
         "doctor": ("doctor", "look for what is wrong, and say what to do"),
         "completion": ("completion", "print the completion script of a shell"),
@@ -90,7 +93,7 @@ _WITH_THE_MANAGER = ("install", "uninstall", "start", "stop", "restart", "schedu
 _ASKING = (
     "add", "enqueue", "list", "show", "why", "log", "wait", "status", "stats", "activity", "top",
     "open", "cancel", "retry", "edit", "hold", "release", "move", "dlq", "purge", "cleanup",
-    "queue", "pause", "resume", "config", "worker",
+    "queue", "pause", "resume", "config", "worker", "tray",
 )  # fmt: skip
 
 PIPE_CLOSED = 128 + 13

@@ -120,7 +120,8 @@ def _new_job(options: Namespace, client: Client) -> NewJob:
     command = read_command(words_given(options), shell=options.shell, no_shell=options.no_shell)
     if options.cwd is not None:
         said["cwd"] = options.cwd
-    return client.new_command(command, env=environment_given(options), **said)
+    env = environment_given(options, lambda: captured_environment(client))
+    return client.new_command(command, env=env, **said)
 
 
 def arguments_given(options: Namespace) -> tuple[list[Any], dict[str, Any]]:
@@ -130,9 +131,7 @@ def arguments_given(options: Namespace) -> tuple[list[Any], dict[str, Any]]:
     return args, kwargs
 
 
-def environment_given(
-    options: Namespace, captured: Callable[[], dict[str, str]] = captured_environment
-) -> dict[str, str]:
+def environment_given(options: Namespace, captured: Callable[[], dict[str, str]]) -> dict[str, str]:
     """The variables of the session that are taken along, and those that are named."""
     from os import environ
 

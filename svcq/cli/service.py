@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from svcq.cli.parser import Namespace, Parser, add_system, add_yes, confirm
 from svcq.errors import InvalidInput, Refused, StoreError, SvcqError
+from svcq.passwords import need_no_password
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +43,9 @@ def _install_parser(parser: Parser) -> None:
         help="let it end when you log out, instead of going on and starting with the machine",
     )  # fmt: skip
     parser.add_argument("--no-start", action="store_true", help="do not start it yet")
+    parser.add_argument(
+        "--no-tray", action="store_true", help="do not let the tray start with your session"
+    )
     parser.set_defaults(run=_install)
 
 
@@ -63,6 +67,22 @@ def _install(options: Namespace) -> None:
     if not options.no_start:
         _begin(options, manager.restart)
         print(f"It runs: svcq{manager.option} status tells how it is.")
+    if not (options.system or options.no_tray):
+        print(_add_tray())
+
+
+def _add_tray() -> str:
+    """The tray starts with each session of this user."""
+    from svcq.cli.tray import missing_extra
+    from svcq.config import home
+    from svcq.host.autostart import add_to_session
+
+    if missing_extra():
+        return "The tray is not installed: pip install svcq[tray], then svcq install again."
+    file = add_to_session([sys.executable, "-m", "svcq_tray"], str(home()))
+    if file is None:
+        return "The tray does not start with your session: another file of its name is there."
+    return f"The tray starts with your next session ({file}); svcq tray starts it now."
 
 
 def _home_of_a_user() -> dict[str, str]:
@@ -75,6 +95,7 @@ def _home_of_a_user() -> dict[str, str]:
     Places(config.home).prepare()
     said = {"SVCQ_HOME": str(config.home)}
     if "SVCQ_STORE" in os.environ:
+        need_no_password(config.store)
         said["SVCQ_STORE"] = config.store
     return said
 
@@ -105,12 +126,22 @@ def _uninstall(options: Namespace) -> int:
     _end_the_rest(options)
     for sentence in manager.uninstall():
         print(sentence)
+    if not options.system:
+        _remove_tray()
     if not options.purge:
         print(f"Jobs and settings are still there, in {place}.")
         return 0
     for sentence in manager.purge(place):
         print(sentence)
     return 0
+
+
+def _remove_tray() -> None:
+    from svcq.host.autostart import remove_from_session
+
+    file = remove_from_session()
+    if file is not None:
+        print(f"Removed {file}.")
 
 
 def _take_schedules_back(options: Namespace, home: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from svcq.cli.parser import Namespace, Parser, add_json, add_system
 from svcq.cli.text import ago, paint, plural, print_json
-from svcq.config.shown import without_password
+from svcq.passwords import hide_password
 
 if TYPE_CHECKING:
     from svcq.client import Client
@@ -36,7 +36,7 @@ def _status(options: Namespace) -> None:
         stands = _standing(client, system=options.system)
         awake = None if client.remote else _awake(client, workers)
         at_the_end = None if client.remote else _at_the_end(client)
-        store = without_password(client.config.store)
+        store = hide_password(client.config.store)
     if options.json:
         shown = [worker.as_json() for worker in workers]
         print_json(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 from svcq.cli.parser import Namespace, Parser, add_json
 from svcq.cli.text import print_json
@@ -18,6 +20,7 @@ browser in a file that only you can read, since others can see the arguments of 
 
 def _open_parser(parser: Parser) -> None:
     parser.description = f"{parser.description}\n{_ABOUT}"
+    parser.add_argument("job", nargs="?", metavar="JOB", help="show this job, by its id or name")
     parser.add_argument("--print", action="store_true", help="print the address, open nothing")
     parser.add_argument("--read-only", action="store_true", help="a page that can only look")
     parser.add_argument(
@@ -36,8 +39,11 @@ def _open(options: Namespace) -> None:
     path = home() / OWN_SOCKET if socket is None else Path(socket)
     connection = LocalConnection(path)
     wanted = {"read_only": options.read_only, "beyond": options.beyond}
-    said = connection.ask("POST", "/login-codes", body=wanted)
-    connection.close()
+    with closing(connection):
+        said = connection.ask("POST", "/login-codes", body=wanted)
+        if options.job is not None:
+            job = connection.ask("GET", f"/jobs/{quote(options.job, safe='')}")["id"]
+            said["url"] += f"&job={job}"
     if options.json:
         print_json(said)
     elif options.print:

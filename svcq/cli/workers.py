@@ -154,6 +154,7 @@ def _up_parser(parser: Parser) -> None:
 
 def _up(options: Namespace) -> None:
     from svcq.config import load
+    from svcq.service.announce import Announcer
     from svcq.service.clock import Clock
     from svcq.service.foreground import Foreground
     from svcq.service.janitor import Janitor
@@ -173,6 +174,7 @@ def _up(options: Namespace) -> None:
         print(_NEXT, flush=True)
         with (
             Janitor(config, say), Clock(config, say), WhenDone(config, say),
+            Announcer(config, say),
             Web(config, say, wishes),
         ):  # fmt: skip
             foreground.run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from svcq.scheduling import Scheduling
 from svcq.times import Duration, Moment, moment, parse_duration, parse_moment
 
 if TYPE_CHECKING:
+    from svcq.adder import Lent
     from svcq.changes import Follower
     from svcq.logs import Log
     from svcq.store import Activity, Added, Queue, QueueStats, Worker
@@ -86,10 +86,11 @@ class Client(Adder, HandWorker, Scheduling):
         HandWorker.__init__(self)
         self._like: dict[int, _Likeness] = {}
 
-    def using(self, connection: sqlite3.Connection) -> Client:
+    def using(self, connection: Lent) -> Client:
         """A client whose `enqueue`, `enqueue_many` and `command` are part of your transaction.
 
-        The connection must be on the store's own file. The jobs exist when you commit.
+        The connection must be on the store's own file, or by psycopg 3 to its database. The jobs
+        exist when you commit; on PostgreSQL, workers are then woken at once.
         """
         twin = object.__new__(Client)
         twin.__dict__.update(self.__dict__)

@@ -30,8 +30,9 @@ _REPEATABLE = "Idempotency-Key"
 class Connection:
     """One connection to the service, opened when it is needed and again when it was lost."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, patience: float = PATIENCE) -> None:
         self.where = where
+        self._patience = patience
         self._http: HTTPConnection | None = None
         self._used = 0.0
 
@@ -97,7 +98,7 @@ class Connection:
                     raise self._unreachable(error) from error
 
     def _open(self) -> HTTPConnection:
-        http = HTTPConnection("svcq", timeout=PATIENCE)
+        http = HTTPConnection("svcq", timeout=self._patience)
         http.sock = self._connect()
         self._http = http
         return http
@@ -119,12 +120,12 @@ class Connection:
 class LocalConnection(Connection):
     """By a local socket: the system tells the service who we are, and us who it is."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+        super().__init__(str(path), patience)
         self._path = path
 
     def _connect(self) -> socket.socket:
-        end = peers.connect_local(self._path, PATIENCE)
+        end = peers.connect_local(self._path, self._patience)
         try:
             self._check(end)
         except BaseException:
@@ -144,13 +145,13 @@ class LocalConnection(Connection):
 class NetworkConnection(Connection):
     """By this machine's own network, with the token in the home."""
 
-    def __init__(self, home: Path) -> None:
-        super().__init__(str(home))
+    def __init__(self, home: Path, patience: float = PATIENCE) -> None:
+        super().__init__(str(home), patience)
         self._home = home
 
     def _connect(self) -> socket.socket:
         port = self._port()
-        end = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        end = socket.create_connection(("127.0.0.1", port), self._patience)
         # After connecting: whoever took the port since the file was written is the one we reached.
         if peers.listener_uid(port) != peers.own_uid():
             end.close()

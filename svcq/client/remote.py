@@ -88,6 +88,10 @@ class RemoteClient(Client):
         body = None if verb.body is None else {key: wire.said(value) for key, value in rest.items()}
         return verb.answers.read(self._door.ask(verb.method, path, wire.said(query), body))
 
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """What no verb of the table says, such as how the service stands."""
+        return self._door.ask(method, path, body=body)
+
     # Queueing
 
     def add(self, jobs: Sequence[NewJob]) -> list[Added]:

@@ -12,17 +12,32 @@ from svcq.config.settings import (
     Setting,
     Workers,
 )
+from svcq.config.targets import Target
 from svcq.later import names_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from svcq.config.change import add_project, remove_project, set_value, unset_value
+    from svcq.config.change import (
+        add_project,
+        add_target,
+        remove_project,
+        remove_target,
+        set_value,
+        unset_value,
+    )
     from svcq.config.follow import Followed
 else:
     __getattr__ = names_from(
         __name__,
         {
-            "change": ("add_project", "remove_project", "set_value", "unset_value"),
+            "change": (
+                "add_project",
+                "add_target",
+                "remove_project",
+                "remove_target",
+                "set_value",
+                "unset_value",
+            ),
             "follow": ("Followed",),
         },
         globals(),
@@ -37,12 +52,15 @@ __all__ = [
     "QueueDefaults",
     "Retention",
     "Setting",
+    "Target",
     "Workers",
     "add_project",
+    "add_target",
     "config_file",
     "home",
     "load",
     "remove_project",
+    "remove_target",
     "set_value",
     "unset_value",
 ]

@@ -10,6 +10,8 @@ from svcq.config.kinds import Kind
 from svcq.config.load import config_file, parse, read_text
 from svcq.config.projects import SECTION, Project, read_projects
 from svcq.config.settings import SETTINGS
+from svcq.config.targets import SECTION as TARGETS
+from svcq.config.targets import Target, read_targets
 from svcq.errors import ConfigError, NotFound
 
 if TYPE_CHECKING:
@@ -72,25 +74,42 @@ def unset_value(home: Path, key: str) -> None:
 
 def add_project(home: Path, project: Project) -> None:
     """Write a project's section, in place of one of the same name."""
+    values: dict[str, Any] = {"python": project.python, "path": list(project.path)}
+    _put(home, SECTION, project.name, {**values, "import": list(project.imports)})
+
+
+def remove_project(home: Path, name: str) -> None:
+    _remove(home, SECTION, name, "project")
+
+
+def add_target(home: Path, target: Target) -> None:
+    """Write a target's section, in place of one of the same name."""
+    values: dict[str, Any] = {"urls": list(target.urls), "queues": list(target.queues)}
+    _put(home, TARGETS, target.name, {**values, "tell": target.tell})
+
+
+def remove_target(home: Path, name: str) -> None:
+    _remove(home, TARGETS, name, "target")
+
+
+def _put(home: Path, section: str, name: str, values: dict[str, Any]) -> None:
     import tomlkit
 
     document = _read(home)
     table = tomlkit.table()
-    table["python"] = project.python
-    table["path"] = list(project.path)
-    table["import"] = list(project.imports)
-    if SECTION not in document:
-        document.add(SECTION, tomlkit.table(is_super_table=True))
-    sections: Any = document[SECTION]
-    sections[project.name] = table
+    table.update(values)
+    if section not in document:
+        document.add(section, tomlkit.table(is_super_table=True))
+    sections: Any = document[section]
+    sections[name] = table
     _write(home, document)
 
 
-def remove_project(home: Path, name: str) -> None:
+def _remove(home: Path, section: str, name: str, what: str) -> None:
     document = _read(home)
-    sections: Any = document.get(SECTION, {})
+    sections: Any = document.get(section, {})
     if name not in sections:
-        raise NotFound(f"There is no project {name!r}: svcq project list shows those there are.")
+        raise NotFound(f"There is no {what} {name!r}: svcq {section} list shows those there are.")
     del sections[name]
     _write(home, document)
 
@@ -127,5 +146,6 @@ def _write(home: Path, document: TOMLDocument) -> None:
     parsed = parse(text, str(file))
     checked_values(parsed, str(file))
     read_projects(parsed.get(SECTION, {}), str(file))
+    read_targets(parsed.get(TARGETS, {}), str(file))
     host.private_directory(home)
     host.write_private(file, text)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from svcq.config.projects import SECTION
 from svcq.config.settings import SECTIONS, SETTINGS
+from svcq.config.targets import SECTION as TARGETS
 from svcq.errors import ConfigError
 
 
@@ -51,7 +52,7 @@ def _within(section: str) -> list[str]:
 
 def _flat(document: Mapping[str, object], file: str) -> Iterator[tuple[str, object]]:
     for name, value in document.items():
-        if name == SECTION:
+        if name in (SECTION, TARGETS):
             continue
         if "." in name:
             raise ConfigError(f"{file} has the key {name!r} in quotes: write it without them.")
@@ -79,6 +80,6 @@ def _section(name: str) -> str:
 def _shown(value: object) -> str:
     """The value, short, and without the password that a URL may hold."""
     text = repr(value)
-    if "://" in text and "@" in text:
+    if "://" in text:
         text = f"{text.partition('://')[0]}://...{text[-1]}"
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"

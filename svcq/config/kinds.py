@@ -189,6 +189,47 @@ class HostName:
         return text
 
 
+class Hours:
+    """From one time of the day to another, in minutes; the second may be on the next day."""
+
+    allowed: str = "two times of the day such as 22:00-07:00, or nothing"
+
+    def read(self, value: object) -> tuple[int, int] | None:
+        if value == "":
+            return None
+        found = re.fullmatch(r"(\d\d?):(\d\d)\s*-\s*(\d\d?):(\d\d)", str(value).strip(), re.ASCII)
+        if not isinstance(value, str) or found is None:
+            raise ValueError(value)
+        begin, first, end, second = map(int, found.groups())
+        if max(begin, end) > 23 or max(first, second) > 59 or (begin, first) == (end, second):
+            raise ValueError(value)
+        return 60 * begin + first, 60 * end + second
+
+    def from_text(self, text: str) -> TomlValue:
+        return text
+
+
+class QueueRules:
+    """What is told of which queue."""
+
+    words = ("all", "failures", "never")
+    allowed: str = "queues with all, failures or never, such as video=all, night=never, or nothing"
+
+    def read(self, value: object) -> dict[str, str]:
+        if not isinstance(value, str) or len(value) > 10_000:
+            raise ValueError(value)
+        rules = {}
+        for part in filter(None, (one.strip() for one in value.split(","))):
+            queue, _, rule = (word.strip() for word in part.partition("="))
+            if rule not in self.words:
+                raise ValueError(value)
+            rules[Name().read(queue)] = rule
+        return rules
+
+    def from_text(self, text: str) -> TomlValue:
+        return text
+
+
 def _within(least: N, value: N, most: N) -> N:
     # Written so that nan, which compares false with everything, is refused.
     if not least <= value <= most:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from svcq.config.check import checked, checked_values
 from svcq.config.projects import SECTION, read_projects
 from svcq.config.settings import SECTIONS, Config
+from svcq.config.targets import SECTION as TARGETS
+from svcq.config.targets import read_targets
 from svcq.errors import ConfigError, NotPermitted
 
 TYPE_CHECKING = False
@@ -46,6 +48,7 @@ def load(
     document = parse(read_text(file), file)
     values = checked_values(document, file)
     values["projects"] = read_projects(document.get(SECTION, {}), file)
+    values["targets"] = read_targets(document.get(TARGETS, {}), file)
     values["store"] = _store_address(directory, values.get("store"), environ)
     return _build(directory, values)
 

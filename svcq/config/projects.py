@@ -45,13 +45,13 @@ def _read(name: str, values: object, file: str) -> Project:
     if not isinstance(values.get("python"), str) or not values["python"]:
         raise ConfigError(f"{where} names no interpreter: give python = its path.")
     return Project(
-        name, values["python"], _words(values, "path", where), _words(values, "import", where)
+        name, values["python"], words(values, "path", where), words(values, "import", where)
     )
 
 
-def _words(values: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+def words(values: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     given = values.get(key, [])
     given = [given] if isinstance(given, str) else given
     if not isinstance(given, list) or not all(isinstance(word, str) and word for word in given):
-        raise ConfigError(f"{where} has {key} = {given!r}: give a list of text.")
+        raise ConfigError(f"{where} has {key} that is no list of text: give one.")
     return tuple(given)

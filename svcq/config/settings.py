@@ -16,15 +16,18 @@ from svcq.config.kinds import (
     Choice,
     Duration,
     HostName,
+    Hours,
     Kind,
     Name,
     Number,
     Place,
+    QueueRules,
     StoreAddress,
     TomlValue,
     Whole,
 )
 from svcq.config.projects import Project
+from svcq.config.targets import Target
 from svcq.tuples import NamedTuple
 
 TYPE_CHECKING = False
@@ -191,6 +194,38 @@ class Web(NamedTuple):
     key: str = _setting("web.key", "", Place(), "the file of the certificate's private key")
 
 
+class Tray(NamedTuple):
+    """The icon in the panel of a desktop, and what it tells."""
+
+    notifications: Literal["on", "off"] = _setting(
+        "tray.notifications", "on", Choice(("on", "off")), "whether the desktop is told of ends"
+    )
+    long_job: int | None = _setting(
+        "tray.long_job",
+        "1m",
+        Duration("0s", "365d", none=""),
+        "a success is told of when it took so long; empty for never. Failures always are",
+    )
+    quiet: tuple[int, int] | None = _setting(
+        "tray.quiet",
+        "",
+        Hours(),
+        "the hours in which nothing pops up, such as 22:00-07:00; it is told of afterwards",
+    )
+    rules: Mapping[str, str] = _setting(
+        "tray.rules",
+        "",
+        QueueRules(),
+        "what is told of some queues: all, failures or never, such as video=all, night=never",
+    )
+    start_service: Literal["yes", "no"] = _setting(
+        "tray.start_service",
+        "yes",
+        Choice(("yes", "no")),
+        "whether the tray starts your service when it finds none",
+    )
+
+
 class Config(NamedTuple):
     directory: str  # its home, as text
     store: str = _setting(
@@ -213,6 +248,8 @@ class Config(NamedTuple):
     workers: Workers = Workers()
     clock: Clock = Clock()
     web: Web = Web()
+    tray: Tray = Tray()
+    targets: tuple[Target, ...] = ()
     projects: tuple[Project, ...] = ()
 
     @property
@@ -221,19 +258,27 @@ class Config(NamedTuple):
 
         return Path(self.directory)
 
+    def works_like(self, other: Config) -> bool:
+        """Whether they differ at most in what is told of, which is nothing to a worker."""
+        return self == other._replace(tray=self.tray, targets=self.targets)
+
     def __repr__(self) -> str:
-        """Without the store: a URL may hold a password, which must not reach a log."""
-        shown = {name: value for name, value in self._asdict().items() if name != "store"}
+        """Without what may hold a password, which must not reach a log."""
+        secret = ("store", "targets")
+        shown = {name: value for name, value in self._asdict().items() if name not in secret}
         return f"Config({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
-SECTIONS: Mapping[str, type[JobDefaults | QueueDefaults | Retention | Workers | Clock | Web]] = {
+SECTIONS: Mapping[
+    str, type[JobDefaults | QueueDefaults | Retention | Workers | Clock | Web | Tray]
+] = {
     "jobs": JobDefaults,
     "queues": QueueDefaults,
     "retention": Retention,
     "workers": Workers,
     "clock": Clock,
     "web": Web,
+    "tray": Tray,
 }
 
 

@@ -2,6 +2,7 @@
 
 import sys
 
+from svcq.host import sessions
 from svcq.host.unknown import Unknown
 
 if sys.platform == "win32":
@@ -34,4 +35,10 @@ _READERS = {
 
 def fact(name: str) -> float | Unknown:
     """Percent, seconds, a load, or yes and no; never raises."""
-    return _READERS[name]()
+    if name == "idle" and (seconds := sessions.idle_seconds()) is not None:
+        return seconds
+    known = _READERS[name]()
+    if name == "unmetered" and isinstance(known, Unknown):
+        said = sessions.unmetered()
+        return known if said is None else said
+    return known

@@ -18,6 +18,7 @@ from svcq.config import Config, load
 from svcq.errors import NotPermitted, Refused, StoreVersion, SvcqError
 from svcq.host import processes, service
 from svcq.host.service import Manager
+from svcq.service.announce import Announcer
 from svcq.service.clock import Clock
 from svcq.service.crew import ServiceCrew, drain, interrupt
 from svcq.service.janitor import Janitor
@@ -51,6 +52,7 @@ def run_service(home: Path, manager: Manager, say: Say, beside: Beside) -> None:
             Janitor(config, say),
             Clock(config, say),
             WhenDone(config, say),
+            Announcer(config, say),
             beside(config, say, wishes),
         ):
             crew = ServiceCrew(config, manager, say)

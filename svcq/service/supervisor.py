@@ -81,7 +81,8 @@ class Supervisor:
         What is wrong is such a line too, and said once: a store may be away for long.
         """
         try:
-            if self._settings.changed():
+            before = self._settings.config
+            if self._settings.changed() and not self._settings.config.works_like(before):
                 self._say("The settings have changed and were read again.")
                 if self._settings.moved:
                     self._say(_KEEPS_STORE)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 
@@ -31,6 +31,7 @@ else:
 
 _HEADER = re.compile(r"^-- (name|fragment): (\w+)(?: \[(\w+)\])?$", re.MULTILINE)
 _INCLUDED = re.compile(r"\{(\w+)\}")
+_WHOLE = re.compile(r"SELECT ([\w,\s]+?) FROM (\w+)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)|'[^']*'")
 
 
@@ -43,6 +44,12 @@ class Query:
 
     def ordered(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple([values[name] for name in self.parameters])
+
+    def reads(self) -> tuple[str, list[str]]:
+        """The table and the columns of a statement that reads the whole of one."""
+        found = _WHOLE.fullmatch(" ".join(self.sql.split()))
+        assert found is not None, f"{self.name} does more than read a whole table"
+        return found[2], found[1].split(", ")
 
 
 class Transaction(Protocol):
@@ -74,6 +81,13 @@ class Transaction(Protocol):
         """Run a statement and return how many rows it changed."""
 
     def many(self, name: str, rows: Iterable[Sequence[Any]], /) -> None: ...
+
+    def stream(self, name: str, /, **values: Any) -> Iterator[list[Row]]:
+        """As `rows`, some at a time: for what may be larger than the memory."""
+
+    def fill(self, name: str, rows: Sequence[Sequence[Any]], /) -> None:
+        """Write whole rows of a table, in the columns and the order in which the statement of
+        that name reads them."""
 
     def script(self, text: str, /) -> None:
         """Run statements one after the other."""
@@ -107,8 +121,10 @@ class Engine(Protocol):
         Polite: others that wait go first, for a while. Alone: see Transaction.
         """
 
-    def borrowed(self, connection: Any, /) -> AbstractContextManager[Transaction]:
-        """A part of the caller's own transaction."""
+    def borrowed(
+        self, connection: Any, /, *, alone: bool = True
+    ) -> AbstractContextManager[Transaction]:
+        """A part of the caller's own transaction, which may go on for long: see `write`."""
 
     def settle(self, tx: Any, /) -> None:
         """Keep even those out who only add jobs, until this transaction ends."""
@@ -135,6 +151,10 @@ class Engine(Protocol):
         """Another one on the same store."""
 
     def close(self) -> None: ...
+
+
+BATCH = 5000
+"""How many rows `Transaction.stream` gives at a time."""
 
 
 class NotAlone(Exception):

@@ -55,13 +55,18 @@ def _open_file(config: Config, clock: Callable[[], int] | None) -> Engine:
 
 
 def _open_server(config: Config, clock: Callable[[], int] | None) -> Engine:
-    try:
-        from svcq.store import postgres_setup
-    except ModuleNotFoundError as error:
-        if error.name != "psycopg":
-            raise
-        raise errors.StoreError(
-            "A store on PostgreSQL needs the package psycopg, which is not installed: "
-            "pip install 'svcq[postgres]'."
-        ) from None
+    need_psycopg()
+    from svcq.store import postgres_setup
+
     return postgres_setup.open_or_make(config, clock)
+
+
+def need_psycopg() -> None:
+    """It is an extra: who keeps the store in a file does without."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:  # without its library, the package alone cannot be imported either
+        raise errors.StoreError(
+            "A store on PostgreSQL needs the package psycopg, which cannot be used here "
+            f"({error}): pip install 'svcq[postgres]'."
+        ) from None

@@ -14,14 +14,14 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Self
 
 import psycopg
 
 from svcq import errors
 from svcq.host.bell import Bell
-from svcq.store.engine import Queries, Query, Row, Statement, load_queries
+from svcq.store.engine import BATCH, Queries, Query, Row, Statement, load_queries
 from svcq.store.postgres_connections import SCHEMA, Connections
 from svcq.store.postgres_doorbell import Doorbell, Listener
 from svcq.store.postgres_errors import explain
@@ -180,6 +180,19 @@ class PostgresTransaction:
             self._behind.append((insert, [_array(column) for column in zip(*rows, strict=True)]))
             return
         with self.cursor.copy(copy) as into:
+            for row in rows:
+                into.write_row(row)
+
+    def stream(self, name: str, /, **values: Any) -> Iterator[list[Row]]:
+        query = self._queries[name]
+        with psycopg.RawServerCursor(self.cursor.connection, f"svcq_{name}") as cursor:
+            cursor.execute(query.sql, query.ordered(values))
+            while rows := cursor.fetchmany(BATCH):
+                yield rows
+
+    def fill(self, name: str, rows: Sequence[Sequence[Any]], /) -> None:
+        table, columns = self._queries[name].reads()
+        with self.cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as into:
             for row in rows:
                 into.write_row(row)
 
@@ -354,23 +367,39 @@ class PostgresEngine:
         self.connections.give(connection)
 
     @contextmanager
-    def borrowed(self, connection: Any) -> Iterator[PostgresTransaction]:
+    def borrowed(self, connection: Any, *, alone: bool = True) -> Iterator[PostgresTransaction]:
         """A part of the caller's own transaction: it commits, or does not, with theirs."""
-        if not isinstance(connection, psycopg.Connection):
-            raise errors.InvalidInput(
-                f"The connection is a {type(connection).__name__}, and the store {self.where} is "
-                "on PostgreSQL: give a connection of psycopg 3."
-            )
+        self._check_lent(connection)
         try:
+            if not connection.autocommit and connection.info.transaction_status.name == "IDLE":
+                # As psycopg does before a statement: a block outside a transaction commits itself.
+                connection.execute("SELECT 1")
             with connection.transaction():
                 cursor = self._borrowed_cursor(connection)
-                before = self._step_in(cursor)
-                tx = PostgresTransaction(self, self._queries, (), alone=True)
+                before = self._step_in(cursor, alone=alone)
+                tx = PostgresTransaction(self, self._queries, (), alone=alone)
                 yield tx.joined(cursor, self._clock_of(cursor))
                 self._doorbell.ring_in(tx.cursor, "")
                 cursor.execute("SELECT set_config('search_path', $1, true)", (before,))
         except psycopg.Error as error:
             raise explain(error, self.where) from error
+
+    def _check_lent(self, connection: Any) -> None:
+        if not isinstance(connection, psycopg.Connection):
+            kind = type(connection)
+            raise errors.InvalidInput(
+                f"The connection is a {kind.__module__.partition('.')[0]}.{kind.__name__}, and the "
+                f"store {self.where} is on PostgreSQL: give a psycopg.Connection (of psycopg 3)."
+            )
+        if connection.closed:
+            raise errors.StoreError(
+                f"The connection to the store {self.where} is closed: open another one."
+            )
+        if connection.info.transaction_status.name == "INERROR":
+            raise errors.StoreError(
+                "The transaction of the connection has failed already, so that nothing can be "
+                "added to it: roll it back first."
+            )
 
     def _borrowed_cursor(self, connection: psycopg.Connection[Any]) -> psycopg.RawCursor[Row]:
         from psycopg.rows import tuple_row
@@ -381,30 +410,32 @@ class PostgresEngine:
         adapt(cursor)
         return cursor
 
-    def _step_in(self, cursor: psycopg.RawCursor[Row]) -> str:
+    def _step_in(self, cursor: psycopg.RawCursor[Row], *, alone: bool) -> str:
         """Find our tables, until the end of this; what the search path was before."""
-        mine = self._store_id()
-        before = cursor.execute(
-            "SELECT current_setting('search_path'), set_config('search_path', $1, true)", (SCHEMA,)
+        row = cursor.execute(
+            "SELECT current_setting('search_path'), set_config('search_path', $1, true)",
+            # Temporary tables of theirs would come first if they were not named last.
+            (f"{SCHEMA}, pg_temp",),
         ).fetchone()
-        assert before is not None
+        assert row is not None
         there = cursor.execute("SELECT to_regclass('meta')").fetchone()
         theirs = None
         if there is not None and there[0] is not None:
             found = cursor.execute(self._queries["meta"].sql, ("store_id",)).fetchone()
             theirs = found and found[0]
-        if theirs != mine:
+        if theirs != self._store_id:
             raise errors.InvalidInput(
                 f"The connection is not to the database of the store {self.where}: "
                 "open one to that."
             )
+        first = f"pg_advisory_xact_lock({LOCKS}, {_ALONE}), " if alone else ""
         cursor.execute(
-            "SELECT set_config('svcq.slot', (-pg_backend_pid())::text, true),"
-            f" pg_advisory_xact_lock({LOCKS}, {_ALONE}),"
-            f" pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})"
+            f"SELECT set_config('svcq.slot', (-pg_backend_pid())::text, true), {first}"
+            f"pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})"
         )
-        return str(before[0])
+        return str(row[0])
 
+    @cached_property
     def _store_id(self) -> str:
         with self.read() as tx:
             row = tx.row("meta", key="store_id")

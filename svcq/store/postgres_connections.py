@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -17,6 +18,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
 from svcq import errors
+from svcq.passwords import hide_password
 from svcq.store.engine import Row
 from svcq.store.postgres_errors import explain, refused
 
@@ -35,13 +37,16 @@ def adapt(context: Any) -> None:
 
 
 def parsed(address: str) -> dict[str, Any]:
-    try:
-        return dict(conninfo_to_dict(address))
-    except psycopg.Error as error:
-        raise errors.InvalidInput(
-            f"The store's address is none of PostgreSQL ({str(error).strip()}): "
-            "give one such as postgresql://user@host/database."
-        ) from error
+    with suppress(psycopg.Error):
+        parameters = dict(conninfo_to_dict(address))
+        port = str(parameters.get("port") or "").replace(",", "")
+        if port.isdigit() or not port:  # the name of a port is half of someone's password
+            return parameters
+    # Its own words may hold a part of the password.
+    raise errors.InvalidInput(
+        f"The store's address {hide_password(address)} is none of PostgreSQL: give one such as "
+        "postgresql://user@host/database, with signs such as @ and / in a password as %40 and %2F."
+    )
 
 
 def place(parameters: dict[str, Any]) -> str:
@@ -54,6 +59,14 @@ def place(parameters: dict[str, Any]) -> str:
     if host.startswith("/"):
         return f"postgresql://{shown}/{name}?host={host}"
     return f"postgresql://{shown}{host or 'localhost'}{f':{port}' if port else ''}/{name}"
+
+
+def check_server(version: int, where: str) -> None:
+    if version < OLDEST_SERVER * 10_000:
+        raise errors.StoreError(
+            f"The store {where} is on PostgreSQL {version // 10_000}, which is too old: svcq needs "
+            f"{OLDEST_SERVER} or later."
+        )
 
 
 class Connections:
@@ -104,6 +117,8 @@ class Connections:
             )  # fmt: skip
         except psycopg.Error as error:
             raise refused(error, self.where) from error
+        # As psycopg marks those of a pool: they end with the program, or belong to its parent.
+        connection._pool = None  # noqa: SLF001
         try:
             self._prepare(connection)
         except psycopg.Error as error:
@@ -115,12 +130,7 @@ class Connections:
         return connection
 
     def _prepare(self, connection: Connection) -> None:
-        if connection.info.server_version < OLDEST_SERVER * 10_000:
-            raise errors.StoreError(
-                f"The store {self.where} is on PostgreSQL "
-                f"{connection.info.server_version // 10_000}, which is too old: svcq needs "
-                f"{OLDEST_SERVER} or later."
-            )
+        check_server(connection.info.server_version, self.where)
         adapt(connection)
         connection.prepare_threshold = 2
         connection.prepared_max = 500

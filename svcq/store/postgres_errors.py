@@ -11,7 +11,6 @@ from svcq.store.engine import Conflict
 _NO_ROOM = "it has no connections left: raise max_connections there, or run fewer workers"
 _REFUSALS = (
     ("password authentication failed", "its password is wrong: correct the store's address"),
-    ("no password supplied", "it wants a password: put it into the address, or into ~/.pgpass"),
     ("no pg_hba.conf entry", "it lets nobody in from here: add a line to its pg_hba.conf"),
     ("authentication failed", "it does not let that user in: correct the store's address"),
     ("is starting up", "it is starting: wait for it"),
@@ -33,6 +32,10 @@ def refused(error: psycopg.Error, where: str) -> errors.SvcqError:
         return errors.StoreError(
             f"There is no such user as in {where}: make it (createuser), "
             "or correct the store's address."
+        )
+    if "no password supplied" in said:
+        return errors.PasswordMissing(
+            f"The store {where} wants a password: put it in ~/.pgpass, or set PGPASSWORD."
         )
     for words, remedy in _REFUSALS:
         if words in said:

@@ -763,7 +763,7 @@ DO UPDATE SET n = minutes.n + excluded.n, total_ms = minutes.total_ms + excluded
 
 -- fragment: parents_of [postgres]
 -- Whom a job comes after.
-(SELECT json_agg(parent)::text FROM parents WHERE child = jobs.id)
+(SELECT json_agg(parent ORDER BY parent)::text FROM parents WHERE child = jobs.id)
 
 -- fragment: is_found [sqlite]
 -- A job by a part of what it says.
@@ -1215,7 +1215,7 @@ SELECT value FROM meta WHERE key = 'last_job';
 
 -- name: ids_from [sqlite]
 -- An import that kept its ids: new ones come after them.
-UPDATE meta SET value = max(value, :last) WHERE key = 'last_job';
+UPDATE meta SET value = max(value, :last) WHERE key = 'last_job' RETURNING value;
 
 -- name: last_id [postgres]
 -- As there.
@@ -1237,3 +1237,137 @@ VALUES (:caller, :key, :digest, :added, :now);
 -- name: forget_requests
 -- Nobody repeats a request after a day.
 DELETE FROM requests WHERE at < :before;
+
+----------------------------------------------------------------------------------- moving a store
+
+-- name: whole_meta
+-- Facts about the store: what is of this database alone stays.
+SELECT key, value FROM meta;
+
+-- name: whole_queues
+-- All of it, to be moved.
+SELECT name, paused, weight, concurrency, rate_count, rate_ms, rate_next, aging_ms, dead_letter,
+       options
+FROM queues;
+
+-- name: whole_lanes
+-- All of it, to be moved.
+SELECT id, key, queue, kind, host, condition, head, head_job, live FROM lanes;
+
+-- name: whole_keys
+-- All of it, to be moved.
+SELECT key, concurrency, running FROM keys;
+
+-- name: whole_jobs
+-- All of it, to be moved.
+SELECT id, lane, worker, ready_at, run_at, rank, due_at, expires_at, started_at, finished_at,
+       progress, priority, ties, waits_on, run, failures, losses, interruptions, snoozes,
+       cancel_requested, paused, state, reason, progress_note
+FROM jobs;
+
+-- name: whole_specs
+-- All of it, to be moved.
+SELECT id, created_at, env, copy_of, queue, task, command, args, options, name, tags, owner, cwd,
+       host, condition, key, unique_key, orphaned
+FROM specs;
+
+-- name: whole_tags
+-- All of it, to be moved.
+SELECT tag, job FROM tags;
+
+-- name: whole_unique_keys
+-- All of it, to be moved.
+SELECT scope, key, job, until FROM unique_keys;
+
+-- name: whole_parents
+-- All of it, to be moved.
+SELECT parent, child, needs, met FROM parents;
+
+-- name: whole_runs
+-- All of it, to be moved.
+SELECT job, run, worker, started_at, ended_at, how, exit_code, error, tail, result, cpu_ms,
+       peak_bytes
+FROM runs;
+
+-- name: whole_environments
+-- All of it, to be moved.
+SELECT id, digest, vars FROM environments;
+
+-- name: whole_workers
+-- All of it, to be moved.
+SELECT id, host, pid, boot, born, program, version, slots, state, started_at, beat, lease_until,
+       ended_at
+FROM workers;
+
+-- name: whole_changes
+-- All of it, to be moved.
+SELECT seq, job, at, kind FROM changes;
+
+-- name: whole_schedules
+-- All of it, to be moved.
+SELECT name, cron, zone, every_ms, at, start_at, end_at, anchor, jitter_ms, missed, overlap, paused,
+       fired_by, task, command, args, options, owner, created_at, revision, set_at, next_at, due_at,
+       last_at, last_job, firings, env
+FROM schedules;
+
+-- name: whole_firings
+-- All of it, to be moved.
+SELECT schedule, number, nominal, at, how, job, missed, ran, note FROM firings;
+
+-- name: whole_tasks
+-- All of it, to be moved.
+SELECT name, options, policy FROM tasks;
+
+-- name: whole_requests
+-- All of it, to be moved.
+SELECT caller, key, digest, added, at FROM requests;
+
+-- name: beyond_ids [postgres]
+-- What gives ids goes on after the highest there is.
+SELECT setval(pg_get_serial_sequence('lanes', 'id'), max(id)) FROM lanes HAVING max(id) > 0
+UNION ALL SELECT setval(pg_get_serial_sequence('environments', 'id'), max(id)) FROM environments
+HAVING max(id) > 0
+UNION ALL SELECT setval(pg_get_serial_sequence('workers', 'id'), max(id)) FROM workers
+HAVING max(id) > 0
+UNION ALL SELECT setval(pg_get_serial_sequence('changes', 'seq'), max(seq)) FROM changes
+HAVING max(seq) > 0;
+
+----------------------------------------------------------------------------------------- doctor
+
+-- name: server [postgres]
+-- What decides whether what was told survives, and whether the store stays quick.
+SELECT current_setting('server_version'), pg_is_in_recovery(),
+       current_setting('fsync'), current_setting('full_page_writes'), current_setting('autovacuum'),
+       reset_val
+FROM pg_settings WHERE name = 'synchronous_commit';
+
+-- name: rights [postgres]
+-- What the user may do here: make a store, look, add, work, steer; and who owns the store.
+SELECT current_user, has_database_privilege(current_database(), 'CREATE'),
+       to_regclass(:schema || '.meta') IS NOT NULL,
+       coalesce(has_table_privilege(to_regclass(:schema || '.jobs'), 'SELECT'), false),
+       coalesce(has_table_privilege(to_regclass(:schema || '.jobs'), 'INSERT'), false),
+       coalesce(has_table_privilege(to_regclass(:schema || '.runs'), 'INSERT'), false),
+       coalesce(has_table_privilege(to_regclass(:schema || '.queues'), 'DELETE'), false),
+       (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = :schema);
+
+-- name: connections_left [postgres]
+-- Those for everyone; a few more are kept for superusers.
+SELECT current_setting('max_connections')::integer
+       - current_setting('superuser_reserved_connections')::integer - count(*),
+       count(*) FILTER (WHERE application_name = 'svcq' AND datname = current_database())
+FROM pg_stat_activity WHERE backend_type = 'client backend';
+
+-- name: vacuumed [postgres]
+-- The table of ours that has the most to clean up, and when that was last done.
+SELECT relname, n_dead_tup, n_live_tup,
+       (extract(epoch FROM clock_timestamp() - greatest(last_autovacuum, last_vacuum)) * 1000)::bigint
+FROM pg_stat_user_tables WHERE schemaname = :schema ORDER BY n_dead_tup DESC LIMIT 1;
+
+-- name: oldest_transaction [postgres]
+-- Nothing that it might still see can be cleaned up, in whichever database of the server.
+SELECT pid, coalesce(nullif(application_name, ''), 'a program without a name'), datname,
+       (extract(epoch FROM clock_timestamp() - xact_start) * 1000)::bigint
+FROM pg_stat_activity
+WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+ORDER BY xact_start LIMIT 1;

@@ -21,7 +21,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from svcq import errors
 from svcq.host.bell import ring
 from svcq.host.turn import Turn
-from svcq.store.engine import Queries, Row, Statement, load_queries
+from svcq.store.engine import BATCH, Queries, Row, Statement, load_queries
 from svcq.times import format_duration, now_ms
 
 TYPE_CHECKING = False
@@ -79,6 +79,19 @@ class SqliteTransaction:
 
     def many(self, name: str, rows: Iterable[Sequence[Any]], /) -> None:
         self.cursor.executemany(self._queries[name].sql, rows)
+
+    def stream(self, name: str, /, **values: Any) -> Iterator[list[Row]]:
+        query = self._queries[name]
+        cursor = self.cursor.connection.execute(query.sql, query.ordered(values))
+        while rows := cursor.fetchmany(BATCH):
+            yield rows
+
+    def fill(self, name: str, rows: Sequence[Sequence[Any]], /) -> None:
+        table, columns = self._queries[name].reads()
+        marks = ", ".join("?" * len(columns))
+        # The names are those of a statement of ours.
+        into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
+        self.cursor.executemany(into, rows)
 
     def script(self, text: str, /) -> None:
         """Statement by statement: executescript would commit the transaction we are in."""
@@ -212,8 +225,13 @@ class SqliteEngine:
                 self._connection.execute("ROLLBACK")
 
     @contextmanager
-    def borrowed(self, connection: sqlite3.Connection) -> Iterator[SqliteTransaction]:
+    def borrowed(self, connection: Any, *, alone: bool = True) -> Iterator[SqliteTransaction]:  # noqa: ARG002
         """A part of the caller's own transaction: it commits, or does not, with theirs."""
+        if not isinstance(connection, sqlite3.Connection):
+            raise errors.InvalidInput(
+                f"The connection is one of {type(connection).__module__.partition('.')[0]}, and "
+                f"the store {self.path} is a file of SQLite: give a connection of sqlite3 to it."
+            )
         with self._explained():
             cursor = connection.cursor()
             cursor.row_factory = None

@@ -156,8 +156,9 @@ class Store:
             alone = not all(job.plan.plain for job in jobs)
             with self._writing(alone=alone) as (tx, ledger):
                 return adding.add(tx, ledger, jobs, self._aging)
-        # Nobody can be told before the caller commits: workers see it at their next look.
-        with self.engine.borrowed(connection) as tx:
+        # On a file nobody can be told before the caller commits: workers see it at their next look.
+        plain = all(job.plan.plain for job in jobs)
+        with self.engine.borrowed(connection, alone=not plain) as tx:
             ledger = Ledger(tx)
             added = adding.add(tx, ledger, jobs, self._aging)
             ledger.write()
@@ -504,7 +505,9 @@ class Store:
     def get(self, job: int, connection: Any = None) -> Job:
         """A job; with `connection`, as the caller's transaction sees it."""
         opened = self.engine.read()
-        with opened if connection is None else self.engine.borrowed(connection) as tx:
+        if connection is not None:
+            opened = self.engine.borrowed(connection, alone=False)
+        with opened as tx:
             return read.get_job(tx, job, self.config)
 
     def find_named(self, name: str) -> int:

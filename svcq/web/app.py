@@ -20,6 +20,7 @@ from svcq.web import (
     page,
     schedules,
     service,
+    session,
     settings,
     stream,
 )
@@ -48,6 +49,7 @@ def build(
         *output.routes(desk, hub, streams),
         *settings.routes(desk),
         *service.routes(desk, wishes),
+        *session.routes(desk),
         *health.routes(desk),
         *metrics.routes(desk),
         *_login_routes(access),

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from svcq.client.verbs import FLAG, PREFIX, VERBS, Schema, Verb
 from svcq.version import __version__
-from svcq.web import metrics, output, stream
+from svcq.web import metrics, output, session, stream
 from svcq.web.api import encoded, json_response
 from svcq.web.problems import MEDIA_TYPE
 from svcq.web.routes import Asked, Route
@@ -242,6 +242,11 @@ _OTHERS: dict[tuple[str, str], dict[str, Any]] = {
     ),
     ("GET", f"{PREFIX}/service"): _operation(
         "service", "How the service stands.", _responses("200", ref("Service")),
+    ),
+    ("POST", f"{PREFIX}/session"): _operation(
+        "tell_session", "What a session says of itself: seconds without use, a metered network.",
+        _responses("200", ref("Nothing")), needs_body=False,
+        body={"type": "object", "properties": session.BODY, "additionalProperties": False},
     ),
     ("POST", f"{PREFIX}/service/drain"): _operation(
         "drain", "Let all workers finish what they hold, or give it back now, and start no others.",

@@ -300,6 +300,7 @@ SCHEMAS: dict[str, Schema] = {
         {
             "version": _TEXT, "pid": _ID, "started_at": TIME, "resting": FLAG,
             "workers": {"type": "array", "items": ref("Worker")}, "clock": {"type": "object"},
+            "caller": _object({"name": maybe(_TEXT), "role": one_of("reader", "user", "admin")}),
         }
     ),
     "OutputPlace": _object({"run": _ID, "size": maybe(_COUNT), "start": _COUNT}),

@@ -16,6 +16,7 @@ from svcq.times import iso
 from svcq.version import __version__
 from svcq.web.api import encoded, json_response, need
 from svcq.web.body import check_known, read_object
+from svcq.web.callers import Caller
 from svcq.web.desk import Desk
 from svcq.web.routes import Asked, Route
 
@@ -25,7 +26,7 @@ _SMALL = 4 << 10
 def routes(desk: Desk, wishes: Wishes) -> list[Route]:
     began = round(time.time() * 1000)
 
-    async def stands() -> Response:
+    async def stands(caller: Caller) -> Response:
         def look(client: Client) -> dict[str, Any]:
             return {
                 "version": __version__,
@@ -34,12 +35,13 @@ def routes(desk: Desk, wishes: Wishes) -> list[Route]:
                 "workers": [worker.as_json() for worker in client.workers()],
                 "clock": client.clock().as_json(),
                 "resting": bool(wishes.rest),
+                "caller": {"name": caller.name, "role": caller.role.name.lower()},
             }
 
         return json_response(encoded(await desk.look(look)))
 
-    async def look(_: Asked) -> Response:
-        return await stands()
+    async def look(asked: Asked) -> Response:
+        return await stands(asked.caller)
 
     async def drain(asked: Asked) -> Response:
         need(asked.caller, Role.ADMIN)
@@ -49,17 +51,17 @@ def routes(desk: Desk, wishes: Wishes) -> list[Route]:
         if not isinstance(now, bool):
             raise InvalidInput(f"now is {shown(now)}: give true or false.")
         wishes.rest = "now" if now else "drain"
-        return await stands()
+        return await stands(asked.caller)
 
     async def resume(asked: Asked) -> Response:
         need(asked.caller, Role.ADMIN)
         wishes.rest = ""
-        return await stands()
+        return await stands(asked.caller)
 
     async def restart_workers(asked: Asked) -> Response:
         need(asked.caller, Role.ADMIN)
         wishes.ask_anew()
-        return await stands()
+        return await stands(asked.caller)
 
     return [
         Route("GET", f"{PREFIX}/service", look),

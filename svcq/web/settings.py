@@ -20,7 +20,7 @@ from svcq.web.body import read_object
 from svcq.web.desk import Desk
 from svcq.web.routes import Asked, Route
 
-_SAFE_SECTIONS = ("jobs", "queues", "retention", "workers", "clock")
+_SAFE_SECTIONS = ("jobs", "queues", "retention", "workers", "clock", "tray")
 _SAFE = ("queue",)
 _LIMIT = 64 << 10
 

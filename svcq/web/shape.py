@@ -9,14 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from svcq.ends import CODES, LONGEST_TITLE, title_of
 from svcq.jobs import FINISHED, How, Job, Run, State
 from svcq.times import format_duration
-
-_LONGEST_TITLE = 300
-# Escape sequences, and what else a terminal would obey.
-_CODES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|.)|[\x00-\x1f\x7f-\x9f]"
-)
 
 
 class Verb(NamedTuple):
@@ -55,25 +50,12 @@ def shown(job: Job) -> Shown:
     return Shown(job, title_of(job), note_of(job), moment_of(job), verbs_of(job)[:1])
 
 
-def title_of(job: Job) -> str:
-    return job.name or what_runs(job.task, job.command, job.args, job.kwargs)
-
-
-def what_runs(task: str | None, command: Any, args: Any, kwargs: Any) -> str:
-    """A command as one would type it, a task as one would call it."""
-    if not task:
-        line = command if isinstance(command, str) else shlex.join(command or ())
-        return " ".join(line.split())[:_LONGEST_TITLE]
-    given = [repr(arg) for arg in args] + [f"{name}={value!r}" for name, value in kwargs.items()]
-    return f"{task}({', '.join(given)})"[:_LONGEST_TITLE]
-
-
 def note_of(job: Job) -> str:
     if job.state is State.PROCESSING:
         share = "" if job.progress is None else f"{job.progress:.0%}"
         return " ".join(filter(None, (share, job.progress_note)))
     first = (job.error or "").partition("\n")[0]
-    return ": ".join(filter(None, (job.reason, first)))[:_LONGEST_TITLE]
+    return ": ".join(filter(None, (job.reason, first)))[:LONGEST_TITLE]
 
 
 def moment_of(job: Job) -> datetime | None:
@@ -179,4 +161,4 @@ def spelled(job: Job) -> str:
 
 def without_codes(text: str) -> str:
     """A line of output as a page can show it: without colours and other orders to a terminal."""
-    return _CODES.sub("", text)
+    return CODES.sub("", text)

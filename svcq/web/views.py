@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from svcq.client import Client
+from svcq.ends import title_of, what_runs
 from svcq.environment import masked
 from svcq.errors import NotFound, SvcqError
 from svcq.handoff import SCHEDULER
@@ -51,17 +52,17 @@ def now(client: Client, _: Mapping[str, str], __: Caller) -> dict[str, Any]:
         "running": [
             {
                 "job": job,
-                "title": shape.title_of(job),
+                "title": title_of(job),
                 "left": shape.left(job),
                 "last": _last_line(client, job),
             }
             for job in running
         ],
         "waiting": [
-            {"job": job, "title": shape.title_of(job), "why": _why(client, job)}
+            {"job": job, "title": title_of(job), "why": _why(client, job)}
             for job in (client.first_in_line(_WAITING) if counts["pending"] else [])
         ],
-        "ended": [{"job": job, "title": shape.title_of(job)} for job in ended],
+        "ended": [{"job": job, "title": title_of(job)} for job in ended],
         "busy": sum(one.running for one in workers),
         "slots": sum(one.slots for one in workers),
         "paused": bool(queues) and all(queue.paused for queue in queues),
@@ -104,7 +105,7 @@ def job(client: Client, asked: Mapping[str, str], caller: Caller) -> dict[str, A
     mine = caller.may_look_into(shown.owner)
     environment = client.environment(shown) if mine else None
     return {
-        "title": shape.title_of(shown),
+        "title": title_of(shown),
         "job": shown,
         "why": _with_times(client.explain(shown), shown),
         "tone": _TONES.get(shown.state.value, ""),
@@ -298,7 +299,7 @@ def _schedule(client: Client, one: Schedule) -> dict[str, Any]:
             state = None
     return {
         "name": one.name,
-        "title": shape.what_runs(one.task, one.command, args, kwargs),
+        "title": what_runs(one.task, one.command, args, kwargs),
         "rule": one.cron or one.times,
         "zone": one.zone,
         "paused": bool(one.paused),

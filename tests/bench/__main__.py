@@ -21,6 +21,7 @@ from tests.bench.postgres import pg_claim_finish, pg_enqueue, pg_machines, pg_ma
 from tests.bench.postgres_churn import pg_churn, pg_flat
 from tests.bench.schedules import schedules
 from tests.bench.service import service_idle, service_killed
+from tests.bench.tray import tray_flood, tray_idle, tray_shown, tray_told
 from tests.bench.web import web_log, web_post, web_streams, web_views
 from tests.bench.worker import (
     worker_commands,
@@ -56,6 +57,10 @@ BENCHES: dict[str, Callable[[Scale, Path], Iterator[Figure]]] = {
     "pg_flat": pg_flat,
     "pg_churn": pg_churn,
     "pg_machines": pg_machines,
+    "tray_told": tray_told,
+    "tray_shown": tray_shown,
+    "tray_idle": tray_idle,
+    "tray_flood": tray_flood,
 }
 
 

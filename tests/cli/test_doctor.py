@@ -27,7 +27,7 @@ from svcq.worker.places import Places
 from tests.cli.conftest import Svcq
 
 CHECKS = ["sqlite", "home", "place", "manager", "service", "starts", "config", "logs", "disk",
-          "awake", "store", "integrity", "clock", "schedules", "timers", "workers", "crew",
+          "awake", "tray", "store", "integrity", "clock", "schedules", "timers", "workers", "crew",
           "running", "spool", "queues", "conditions"]  # fmt: skip
 
 

@@ -3,7 +3,10 @@
 "use strict";
 
 const said = document.getElementById("said");
-const code = new URLSearchParams(location.hash.slice(1)).get("code");
+const given = new URLSearchParams(location.hash.slice(1));
+const code = given.get("code");
+// Where to go then: a job, and nothing else that an address could name.
+const job = /^[0-9]{1,18}$/.test(given.get("job") ?? "") ? `/jobs/${given.get("job")}` : "/";
 
 async function logIn() {
   history.replaceState(null, "", location.pathname);
@@ -13,7 +16,7 @@ async function logIn() {
     body: JSON.stringify({ code }),
   });
   if (answer.ok) {
-    location.replace("/");
+    location.replace(job);
   } else {
     said.textContent = (await answer.json()).detail;
   }
