@@ -329,6 +329,8 @@ class PostgresEngine:
                 now = None if self._clock is None else self._clock()
                 cursor.execute(self._queries["add_one_call"].sql, (now, *values))
             return cursor.fetchone()
+        except psycopg.errors.AdminShutdown:
+            return None  # the server had let go of us before it heard this
         except psycopg.Error as error:
             raise explain(error, self.where, committing=not error.sqlstate) from error
         finally:
