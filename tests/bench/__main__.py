@@ -61,10 +61,6 @@ BENCHES: dict[str, Callable[[Scale, Path], Iterator[Figure]]] = {
     "pg_flat": pg_flat,
     "pg_churn": pg_churn,
     "pg_machines": pg_machines,
-    "tray_told": tray_told,
-    "tray_shown": tray_shown,
-    "tray_idle": tray_idle,
-    "tray_flood": tray_flood,
 }
 
 
