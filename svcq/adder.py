@@ -19,15 +19,19 @@ from svcq.policy import (
     read_options,
 )
 from svcq.store import open_store
-from svcq.times import now_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from typing import Any, Self
 
+    import psycopg
+
     from svcq.config import Config
     from svcq.store import Added
+
+    Lent = sqlite3.Connection | psycopg.Connection[Any]
+    """The caller's own connection, as the store's engine wants it."""
 
 
 class Adder:
@@ -39,14 +43,14 @@ class Adder:
         home: str | os.PathLike[str] | None = None,
         store: str | os.PathLike[str] | None = None,
         config: Config | None = None,
-        clock: Callable[[], int] = now_ms,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         config = config or load(home)
         if store is not None:
             config = config._replace(store=_store_address(store))
         self.config = config
         self.store = open_store(config, clock=clock)
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Lent | None = None
         self._owner = account()
         self._sees_directories = True
 

@@ -11,7 +11,7 @@ import socket
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -197,20 +197,20 @@ def _project(project: Project) -> Finding:
 
 
 def _store(config: Config, manager: Manager, check_time: float) -> Iterator[Finding]:
-    path = Path(config.store)
-    if "://" not in config.store and not path.exists():
-        yield Finding("store", True, f"{path} is not there yet: it is made with the first job")
-        return
+    looked = _server if "://" in config.store else _file
     try:
-        host.check_private(path)
-        check_file(config.store)
+        there = yield from looked(config)
+        if not there:
+            return
         store = open_store(config)
     except SvcqError as error:
         yield problem("store", str(error))
         return
     with closing(store):
-        yield Finding("store", True, f"{path} opens; its schema is {store.program}")
-        yield from said_by("integrity", lambda: _integrity(path, check_time))
+        says = f"{store.engine.where} opens; its schema is {store.program}"
+        yield Finding("store", True, says)
+        if "://" not in config.store:
+            yield from said_by("integrity", lambda: _integrity(Path(config.store), check_time))
         yield from said_by("clock", lambda: _clock(store))
         yield from said_by("schedules", lambda: _schedules(store))
         yield from said_by("timers", lambda: examine_handed(store, config, manager))
@@ -220,6 +220,29 @@ def _store(config: Config, manager: Manager, check_time: float) -> Iterator[Find
         yield from said_by("spool", lambda: _spool(Places(config.home)))
         yield from said_by("queues", lambda: _queues(store))
         yield from said_by("conditions", lambda: _conditions(store))
+
+
+def _file(config: Config) -> Generator[Finding, None, bool]:
+    """Whether there is a store to look at."""
+    path = Path(config.store)
+    if not path.exists():
+        yield Finding("store", True, f"{path} is not there yet: it is made with the first job")
+        return False
+    host.check_private(path)
+    check_file(config.store)
+    return True
+
+
+def _server(config: Config) -> Generator[Finding, None, bool]:
+    """The same of a database."""
+    from svcq.store.opening import need_psycopg
+
+    need_psycopg()
+    from svcq.store.postgres_health import examine_server, is_there
+
+    there = is_there(config)
+    yield from examine_server(config)
+    return there
 
 
 def _integrity(path: Path, check_time: float) -> Finding:
@@ -319,12 +342,13 @@ def _schedules(store: Store) -> Finding:
 
 
 def _lives(worker: Worker, places: Places) -> bool:
-    """As its rescuers would tell; of another machine nobody here can."""
+    """As its rescuers would tell; of another machine, or another home, as far as it is heard of."""
     if worker.lease_until is not None:
         return worker.lease_until >= now_ms()
     if worker.host != socket.gethostname():
-        return True
-    return processes.lock_is_held(places.worker_lock(worker.pid, worker.born or ""))
+        return not worker.is_silent(now_ms())
+    heard = worker.heard_at is not None and not worker.is_silent(now_ms())
+    return heard or processes.lock_is_held(places.worker_lock(worker.pid, worker.born or ""))
 
 
 def _workers(store: Store, places: Places) -> Finding:

@@ -12,11 +12,13 @@
     │   └── DependencyCycle          jobs that would wait for each other
     ├── NotFound                 3   no such job, queue or worker
     ├── StoreError               4   the store cannot be used now
+    │   ├── StoreAway                does not answer now, and may again
     │   ├── StoreBusy                locked by another program for too long
     │   ├── StoreFull                no space left
     │   ├── StoreReadOnly            may not be written
     │   ├── StoreDamaged             truncated or corrupt
     │   ├── NotAStore                a file, but not one of ours
+    │   ├── PasswordMissing          the database wants one
     │   └── StoreVersion             made for an older or a newer program
     ├── Unreachable              4   the service manager does not answer
     ├── NotPermitted             5   someone else's, or open to others
@@ -88,6 +90,10 @@ class StoreError(SvcqError):
     exit_code = 4
 
 
+class StoreAway(StoreError):
+    pass
+
+
 class StoreBusy(StoreError):
     pass
 
@@ -105,6 +111,10 @@ class StoreDamaged(StoreError):
 
 
 class NotAStore(StoreError):
+    pass
+
+
+class PasswordMissing(StoreError):
     pass
 
 

@@ -17,6 +17,7 @@ from svcq.cron import parse_cron
 from svcq.finding import Finding
 from svcq.host.service import Manager
 from svcq.host.timers import SCHEDULER, Interval, Once, Pattern, Timer, Times, Trouble, timers
+from svcq.passwords import need_no_password
 from svcq.schedules import Schedule
 from svcq.store import Store
 
@@ -102,6 +103,7 @@ def _timer(schedule: Schedule, config: Config, *, wake: bool, system: bool) -> T
     else:
         env["SVCQ_HOME"] = str(config.home)
         if "SVCQ_STORE" in os.environ:
+            need_no_password(config.store)
             env["SVCQ_STORE"] = config.store
     program += ["schedule", "fire", "--due"]
     if schedule.overlap == "skip":

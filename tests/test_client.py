@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import svcq
@@ -22,6 +23,9 @@ from svcq.policy import OPTION_NAMES
 from tests.clients import assert_sentence, open_client
 
 FUTURE = datetime(2040, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+
+
+EVERY_ENGINE = True
 
 
 @svcq.task(queue="mail", max_attempts=5, timeout=60)
@@ -313,7 +317,7 @@ def test_waiting_runs_out(client: Client) -> None:
 @pytest.mark.parametrize("same", [True, False], ids=["same client", "another client"])
 def test_waiting_until_another_thread_ends_the_job(client: Client, same: bool) -> None:
     job = client.command("true")
-    other = client if same else open_client(client.config.home)
+    other = client if same else Client(config=client.config)
     thread = threading.Thread(target=run_next, args=(other, "done"))
     thread.start()
     assert client.wait(job, timeout=30).result == "done"
@@ -563,58 +567,62 @@ def test_queues_and_their_settings(client: Client) -> None:
 # The caller's own transaction
 
 
-def test_jobs_of_a_transaction_come_with_its_commit(client: Client) -> None:
-    with closing(sqlite3.connect(client.config.store)) as connection:
-        mine = client.using(connection)
-        jobs = [mine.command("true"), mine.enqueue(send, "a", subject="b")]
-        mine.enqueue_many(send, [{"to": "x", "subject": "y"}])
-        assert sum(client.counts().values()) == 0
-        connection.commit()
+@pytest.fixture
+def own(client: Client) -> Iterator[Any]:
+    """A connection of the caller's own to the store's database."""
+    address = client.config.store
+    connect: Any = psycopg.connect if "://" in address else sqlite3.connect
+    with closing(connect(address)) as connection:
+        yield connection
+
+
+def test_jobs_of_a_transaction_come_with_its_commit(client: Client, own: Any) -> None:
+    mine = client.using(own)
+    jobs = [mine.command("true"), mine.enqueue(send, "a", subject="b")]
+    mine.enqueue_many(send, [{"to": "x", "subject": "y"}])
+    assert sum(client.counts().values()) == 0
+    own.commit()
     assert [client.get(job) for job in jobs] == jobs
     assert client.counts()["pending"] == 3
 
 
-@pytest.mark.parametrize("isolation_level", ["", "IMMEDIATE", None])
-def test_jobs_of_a_transaction_go_with_its_rollback(client: Client, isolation_level: Any) -> None:
-    store = client.config.store
-    with closing(sqlite3.connect(store, isolation_level=isolation_level)) as connection:
-        if isolation_level is None:
-            connection.execute("BEGIN")
-        client.using(connection).command("true")
-        connection.rollback()
+def test_jobs_of_a_transaction_go_with_its_rollback(client: Client, own: Any) -> None:
+    client.using(own).command("true")
+    own.rollback()
     assert sum(client.counts().values()) == 0
     assert client.changes() == []
     job = client.command("true")
     assert client.get(job) == job
 
 
-def test_a_refused_job_leaves_the_callers_transaction_as_it_was(client: Client) -> None:
-    with closing(sqlite3.connect(client.config.store)) as connection:
-        mine = client.using(connection)
+def test_a_refused_job_leaves_the_callers_transaction_as_it_was(client: Client, own: Any) -> None:
+    mine = client.using(own)
+    mine.command("true", name="only")
+    with pytest.raises(UniqueTaken):
         mine.command("true", name="only")
-        with pytest.raises(UniqueTaken):
-            mine.command("true", name="only")
-        mine.command("true")
-        connection.commit()
+    mine.command("true")
+    own.commit()
     assert client.counts()["pending"] == 2
 
 
-def test_a_unique_job_is_found_in_the_callers_transaction(client: Client) -> None:
-    with closing(sqlite3.connect(client.config.store)) as connection:
-        mine = client.using(connection)
-        job = mine.command("true", unique_key="k")
-        assert mine.command("true", unique_key="k") == job
-        connection.rollback()
+def test_a_unique_job_is_found_in_the_callers_transaction(client: Client, own: Any) -> None:
+    mine = client.using(own)
+    job = mine.command("true", unique_key="k")
+    assert mine.command("true", unique_key="k") == job
+    own.rollback()
 
 
-def test_a_connection_to_something_else_is_refused(client: Client, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "else.db"
-    for connection in (sqlite3.connect(elsewhere), sqlite3.connect(":memory:")):
+def test_a_connection_to_something_else_is_refused(
+    client: Client, own: Any, tmp_path: Path, engine: str
+) -> None:
+    others = [sqlite3.connect(tmp_path / "else.db"), sqlite3.connect(":memory:")]
+    for connection in others:
         with closing(connection), pytest.raises(InvalidInput) as caught:
             client.using(connection).command("true")
-        assert_sentence(caught.value, client.config.store)
+        assert_sentence(caught.value, client.store.engine.where)
+    own.close()
     with pytest.raises(svcq.StoreError) as closed:
-        client.using(connection).command("true")
+        client.using(own).command("true")
     assert_sentence(closed.value, "closed")
 
 
@@ -659,7 +667,7 @@ def test_a_store_that_cannot_be_is_a_sentence(tmp_path: Path, store: Any) -> Non
 
 
 def test_two_clients_share_a_store(client: Client) -> None:
-    with open_client(client.config.home) as other:
+    with Client(config=client.config) as other:
         job = client.command("true", name="shared")
         assert other.get("shared") == job
         (claim,) = other.fetch()

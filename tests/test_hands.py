@@ -27,13 +27,19 @@ def clock() -> Clock:
     return Clock()
 
 
+EVERY_ENGINE = True
+
+
 @pytest.fixture
-def open_hand(tmp_path: Path, clock: Clock) -> Iterator[Callable[[], Client]]:
+def open_hand(
+    tmp_path: Path, clock: Clock, stores: Callable[[], dict[str, str]]
+) -> Iterator[Callable[[], Client]]:
     """Clients on one store, each a worker of its own, with one clock."""
     opened: list[Client] = []
+    config = load(tmp_path / "home", stores())
 
     def open_it() -> Client:
-        opened.append(Client(config=load(tmp_path / "home", {}), clock=clock))
+        opened.append(Client(config=config, clock=clock))
         return opened[-1]
 
     yield open_it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,12 @@ def clock() -> Clock:
     return Clock(round(NOW.timestamp() * 1000))
 
 
+EVERY_ENGINE = True
+
+
 @pytest.fixture
-def client(tmp_path: Path, clock: Clock) -> Iterator[Client]:
-    with Client(config=load(tmp_path / "home", {}), clock=clock) as client:
+def client(tmp_path: Path, clock: Clock, stores: Callable[[], dict[str, str]]) -> Iterator[Client]:
+    with Client(config=load(tmp_path / "home", stores()), clock=clock) as client:
         yield client
 
 

@@ -75,6 +75,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "backup": ("transfer", "copy the store to a new file while it is in use"),
         "export": ("transfer", "write everything as lines of JSON"),
         "import": ("transfer", "add what an export wrote"),
+        "migrate": ("migrate", "move the whole store to PostgreSQL, or to a file"),
         "upgrade-store": ("transfer", "bring the store up to date with this program"),
         "doctor": ("doctor", "look for what is wrong, and say what to do"),
         "completion": ("completion", "print the completion script of a shell"),

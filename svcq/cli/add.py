@@ -120,7 +120,24 @@ def _new_job(options: Namespace, client: Client) -> NewJob:
     command = read_command(words_given(options), shell=options.shell, no_shell=options.no_shell)
     if options.cwd is not None:
         said["cwd"] = options.cwd
-    return client.new_command(command, env=environment_given(options), **said)
+    env = environment_given(options, lambda: captured_environment(client))
+    if options.tty and not options.no_env:
+        env = {**_size_of_terminal(), **env}
+    return client.new_command(command, env=env, **said)
+
+
+def _size_of_terminal() -> dict[str, str]:
+    """Of the caller's, for the one of the command."""
+    from os import get_terminal_size
+
+    for stream in range(3):
+        try:
+            columns, lines = get_terminal_size(stream)
+        except OSError:
+            continue
+        if columns and lines:
+            return {"COLUMNS": str(columns), "LINES": str(lines)}
+    return {}
 
 
 def arguments_given(options: Namespace) -> tuple[list[Any], dict[str, Any]]:
@@ -130,9 +147,7 @@ def arguments_given(options: Namespace) -> tuple[list[Any], dict[str, Any]]:
     return args, kwargs
 
 
-def environment_given(
-    options: Namespace, captured: Callable[[], dict[str, str]] = captured_environment
-) -> dict[str, str]:
+def environment_given(options: Namespace, captured: Callable[[], dict[str, str]]) -> dict[str, str]:
     """The variables of the session that are taken along, and those that are named."""
     from os import environ
 

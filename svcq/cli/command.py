@@ -30,7 +30,8 @@ def words_alone(arguments: Sequence[str]) -> list[str]:
 
 def add_command(words: list[str]) -> None:
     with _open_adder() as adder:
-        new = adder.new_command(read_command(words), env=captured_environment())
+        env = captured_environment(adder)
+        new = adder.new_command(read_command(words), env=env)
         (added,) = adder.add([new])
         print_added(added)
 
@@ -57,10 +58,13 @@ def read_command(words: list[str], *, shell: bool = False, no_shell: bool = Fals
     return words
 
 
-def captured_environment() -> dict[str, str]:
-    """The caller's environment; what of it cannot be kept is said."""
-    from svcq.environment import capture
+def captured_environment(adder: Adder | None = None) -> dict[str, str]:
+    """The caller's environment; what of it cannot be kept is said. In a store that machines share,
+    others could read what is of this one alone."""
+    from svcq.environment import capture, capture_lasting
 
+    if adder is not None and "://" in adder.config.store:
+        return capture_lasting()
     variables, left_out = capture()
     if left_out:
         names = ", ".join(sorted(left_out))

@@ -44,7 +44,7 @@ def _enqueue(options: Namespace) -> None:
         raise InvalidInput("Give one job as JSON, or a file of jobs with --file.")
     file = "-" if options.object == "-" else options.file
     with Client() as client:
-        environment = captured_environment()
+        environment = captured_environment(client)
         if file is None:
             new = [new_job(_parse(options.object), client, environment)]
         else:

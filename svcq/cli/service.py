@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from svcq.cli.parser import Namespace, Parser, add_system, add_yes, confirm
 from svcq.errors import InvalidInput, Refused, StoreError, SvcqError
+from svcq.passwords import need_no_password
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,6 +101,7 @@ def _home_of_a_user() -> dict[str, str]:
     Places(config.home).prepare()
     said = {"SVCQ_HOME": str(config.home)}
     if "SVCQ_STORE" in os.environ:
+        need_no_password(config.store)
         said["SVCQ_STORE"] = config.store
     return said
 

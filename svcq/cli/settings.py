@@ -44,6 +44,10 @@ def _set(options: Namespace) -> None:
     if (door := _door()) is not None:
         door.ask("PATCH", "/config", body={options.key: _typed(options.key, options.value)})
     else:
+        if options.key == "store":
+            from svcq.cli.migrate import warn_of_password
+
+            warn_of_password(options.value)
         set_value(_home(), options.key, options.value)
     print(f"{options.key} is set.{_when(options.key)}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,10 +28,12 @@ from svcq.policy import (
     shown_policy,
 )
 from svcq.scheduling import Scheduling
-from svcq.times import Duration, Moment, moment, now_ms, parse_duration, parse_moment
+from svcq.times import Duration, Moment, moment, parse_duration, parse_moment
 
 if TYPE_CHECKING:
+    from svcq.adder import Lent
     from svcq.changes import Follower
+    from svcq.client.elsewhere import Elsewhere
     from svcq.logs import Log
     from svcq.store import Activity, Added, Queue, QueueStats, Worker
     from svcq.store.clocks import Standing
@@ -78,7 +79,7 @@ class Client(Adder, HandWorker, Scheduling):
         home: str | os.PathLike[str] | None = None,
         store: str | os.PathLike[str] | None = None,
         config: Config | None = None,
-        clock: Callable[[], int] = now_ms,
+        clock: Callable[[], int] | None = None,
         socket: str | os.PathLike[str] | None = None,
     ) -> None:
         del socket  # it has been looked at
@@ -86,10 +87,11 @@ class Client(Adder, HandWorker, Scheduling):
         HandWorker.__init__(self)
         self._like: dict[int, _Likeness] = {}
 
-    def using(self, connection: sqlite3.Connection) -> Client:
+    def using(self, connection: Lent) -> Client:
         """A client whose `enqueue`, `enqueue_many` and `command` are part of your transaction.
 
-        The connection must be on the store's own file. The jobs exist when you commit.
+        The connection must be on the store's own file, or by psycopg 3 to its database. The jobs
+        exist when you commit; on PostgreSQL, workers are then woken at once.
         """
         twin = object.__new__(Client)
         twin.__dict__.update(self.__dict__)
@@ -227,7 +229,21 @@ class Client(Adder, HandWorker, Scheduling):
         from svcq.logs import Log, log_file
 
         number = check_int(run, "run", 0, 1 << 31)
-        return Log(log_file(self.config.home, self._id(job), number))
+        log = Log(log_file(self.config.home, self._id(job), number))
+        if self.config.store_is_shared and log.size() is None:
+            elsewhere = self.output_elsewhere(job, number)
+            if elsewhere is not None and elsewhere.log is not None:
+                return elsewhere.log
+        return log
+
+    def output_elsewhere(self, job: JobId, run: int) -> Elsewhere | None:
+        """Where another machine keeps the output of a run, and whether it can be had; None for
+        what ran here."""
+        if not self.config.store_is_shared:
+            return None
+        from svcq.client.elsewhere import find
+
+        return find(self.store, self._id(job), run)
 
     def counts(self, queue: str | None = None) -> dict[str, int]:
         """How many jobs are in each state."""

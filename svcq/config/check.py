@@ -80,6 +80,6 @@ def _section(name: str) -> str:
 def _shown(value: object) -> str:
     """The value, short, and without the password that a URL may hold."""
     text = repr(value)
-    if "://" in text and "@" in text:
+    if "://" in text:
         text = f"{text.partition('://')[0]}://...{text[-1]}"
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"

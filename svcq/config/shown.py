@@ -8,6 +8,7 @@ from typing import Any
 
 from svcq.config.load import config_file, default_home, load, parse, read_text
 from svcq.config.settings import SETTINGS
+from svcq.passwords import hide_password
 
 
 def shown_values(home: Path | None = None) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def shown_values(home: Path | None = None) -> dict[str, Any]:
     values = {key: said.get(key, setting.default) for key, setting in SETTINGS.items()}
     if os.environ.get("SVCQ_STORE"):
         values["store"] = config.store
-    values["store"] = without_password(str(values["store"]))
+    values["store"] = hide_password(str(values["store"]))
     return values
 
 
@@ -31,11 +32,3 @@ def said_values(home: Path) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
-
-
-def without_password(store: str) -> str:
-    scheme, separator, rest = store.partition("://")
-    user, at, host = rest.rpartition("@")
-    if not separator or not at:
-        return store
-    return f"{scheme}://{user.partition(':')[0]}:********@{host}"

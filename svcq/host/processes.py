@@ -47,22 +47,18 @@ if sys.platform == "win32":
     from svcq.host.windows_words import shell
 else:
     from svcq.host.linux_cgroups import Pen, Pens
+    from svcq.host.linux_children import Child, Exit, adopt_orphans, bury_orphans, left_behind
     from svcq.host.linux_memory import killed_for_memory_lately
     from svcq.host.linux_processes import (
         CHILD_SIGNALS,
         END_SIGNALS,
-        Child,
-        Exit,
-        adopt_orphans,
         ask_child_to_end,
         boot_id,
-        bury_orphans,
         hear_end,
         hear_end_in,
         hold_lock,
         ignore_for_ourselves_alone,
         kill_with_its_own,
-        left_behind,
         lock_is_held,
         parts_with_data,
         process_age,

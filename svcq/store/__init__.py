@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from svcq.store.enqueue import Added
     from svcq.store.facts import LONGEST_LINE, Facts, Limit, Parent, Running
     from svcq.store.finish import Report
+    from svcq.store.opening import open_store, upgrade_store
     from svcq.store.queues import Queue
     from svcq.store.read import Filter
     from svcq.store.stats import Activity, QueueStats, Times
-    from svcq.store.store import Store, open_store, upgrade_store
+    from svcq.store.store import Store
     from svcq.store.workers import Orders, Worker, WorkerInfo
 else:
     __getattr__ = names_from(
@@ -23,10 +24,11 @@ else:
             "enqueue": ("Added",),
             "facts": ("LONGEST_LINE", "Facts", "Limit", "Parent", "Running"),
             "finish": ("Report",),
+            "opening": ("open_store", "upgrade_store"),
             "queues": ("Queue",),
             "read": ("Filter",),
             "stats": ("Activity", "QueueStats", "Times"),
-            "store": ("Store", "open_store", "upgrade_store"),
+            "store": ("Store",),
             "workers": ("Orders", "Worker", "WorkerInfo"),
         },
         globals(),

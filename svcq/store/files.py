@@ -6,8 +6,8 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 
 from svcq import host
 from svcq.errors import InvalidInput, NotAStore, NotPermitted, StoreDamaged, StoreReadOnly, shown
@@ -51,12 +51,8 @@ def _make(place: str) -> None:
     try:
         os.close(host.create_private(draft))
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("BEGIN IMMEDIATE")
-            _first_schema(connection)
+            tx = _begin_store(connection)
+            name_anew(tx)
             connection.execute("COMMIT")
         _publish(draft, path)
     except sqlite3.Error as error:
@@ -85,10 +81,16 @@ def _token() -> str:
     return token_hex(8)
 
 
-def _first_schema(connection: sqlite3.Connection) -> None:
+def _begin_store(connection: sqlite3.Connection) -> SqliteTransaction:
+    """The tables of a new store, in a transaction that is the caller's to end."""
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN IMMEDIATE")
     tx = SqliteTransaction(connection.cursor(), load_queries("sqlite"), now_ms())
-    migrate(connection, tx, schema_folder("sqlite"), fresh=True)
-    name_anew(tx)
+    migrate(tx, schema_folder("sqlite"), fresh=True)
+    return tx
 
 
 def name_anew(tx: Transaction) -> None:
@@ -152,29 +154,44 @@ def copy(
     Environments may hold secrets, so they stay behind unless asked for. `settle` may write the
     copy before it is checked.
     """
+    with _draft_of(target) as (draft, connection):
+        with closing(sqlite3.connect(source, timeout=30, isolation_level=None)) as original:
+            # One read view: in steps, each write of another process would start it over.
+            original.backup(connection)
+        settle(str(draft))
+        if not environments:
+            _leave_environments(connection)
+
+
+def build(
+    target: Path, fill: Callable[[Transaction], None], *, environments: bool, now: int | None = None
+) -> None:
+    """A new store at `target` that `fill` writes, as of `now`; all of it or nothing."""
+    with _draft_of(target) as (_, connection):
+        tx = _begin_store(connection)
+        name_anew(tx)
+        tx.now = tx.now if now is None else now
+        fill(tx)
+        connection.execute("COMMIT")
+        if not environments:
+            _leave_environments(connection)
+
+
+@contextmanager
+def _draft_of(target: Path) -> Iterator[tuple[Path, sqlite3.Connection]]:
+    """A file beside `target` that gets its name once it is checked, and never replaces another."""
     if os.path.lexists(target):
-        raise InvalidInput(f"{target} exists already: name a new file for the backup.")
+        raise InvalidInput(f"{target} exists already: name a new file.")
     if not target.parent.is_dir():
         raise InvalidInput(f"The folder {target.parent} does not exist: make it first.")
     draft = target.with_name(f".{target.name}.{_token()}.new")
     try:
         os.close(host.create_private(draft))
-        with (
-            closing(sqlite3.connect(source, timeout=30, isolation_level=None)) as original,
-            closing(sqlite3.connect(draft, isolation_level=None)) as connection,
-        ):
-            # One read view: in steps, each write of another process would start it over.
-            original.backup(connection)
-            settle(str(draft))
-            if not environments:
-                connection.execute("PRAGMA secure_delete = ON")
-                connection.execute("DELETE FROM environments")
-                connection.execute("UPDATE specs SET env = NULL WHERE env IS NOT NULL")
-                connection.execute("UPDATE schedules SET env = NULL WHERE env IS NOT NULL")
-                connection.execute("VACUUM")
+        with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            yield draft, connection
             found = connection.execute("PRAGMA integrity_check").fetchone()[0]
             if found != "ok":
-                raise StoreDamaged(f"The store is damaged ({found}): the backup was not made.")
+                raise StoreDamaged(f"The store is damaged ({found}): no copy of it was made.")
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
         host.replace_durably(draft, target)
@@ -183,7 +200,7 @@ def copy(
     except OSError as error:
         forbidden = isinstance(error, PermissionError)
         raise (NotPermitted if forbidden else InvalidInput)(
-            f"The backup {shown(str(target))} cannot be written ({error.strerror}): "
+            f"The file {shown(str(target))} cannot be written ({error.strerror}): "
             "name another place for it."
         ) from error
     finally:
@@ -192,10 +209,9 @@ def copy(
                 os.unlink(name)
 
 
-def size(path: str) -> int:
-    """Of the file and what stands beside it."""
-    total = 0
-    for name in (path, f"{path}-wal"):
-        with suppress(FileNotFoundError):
-            total += os.stat(name).st_size
-    return total
+def _leave_environments(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("DELETE FROM environments")
+    connection.execute("UPDATE specs SET env = NULL WHERE env IS NOT NULL")
+    connection.execute("UPDATE schedules SET env = NULL WHERE env IS NOT NULL")
+    connection.execute("VACUUM")

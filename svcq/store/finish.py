@@ -14,7 +14,7 @@ from svcq.config import Config
 from svcq.jobs import FINISHED, Claim, How, Outcome, State, Tally, next_state, waiting_state
 from svcq.policy import policy_of, storable_text
 from svcq.store.ends import settle_ties
-from svcq.store.engine import Row, Transaction
+from svcq.store.engine import NotAlone, Row, Transaction
 from svcq.store.lanes import default_aging, rank_of
 from svcq.store.ledger import Ledger
 from svcq.store.letters import copy_dead_letter
@@ -66,8 +66,9 @@ class _Held(NamedTuple):
 
 def finish(
     tx: Transaction, ledger: Ledger, reports: Sequence[Report], config: Config
-) -> list[State | None]:
-    """Write what became of each run; None for a report that came too late."""
+) -> tuple[list[State | None], bool]:
+    """Write what became of each run; None for a report that came too late. And whether other jobs
+    had to do with one of them."""
     states: list[State | None] = [None] * len(reports)
     well: list[tuple[int, Report]] = []
     others: list[tuple[int, Report]] = []
@@ -79,6 +80,8 @@ def finish(
         happy = report.place is not None and report.outcome.how is How.COMPLETED
         (well if happy else others).append((at, report))
     held = _held(tx, [report.job for _, report in others])
+    if not tx.alone and any(job.ties for job in held.values()):
+        raise NotAlone
     for at, report in others:
         job = held.get(report.job)
         if job is None or (job.run, job.worker) != (report.run, report.worker):
@@ -90,9 +93,10 @@ def finish(
         ledger.timed(job.queue, report.outcome.how, (tx.now - job.started_at,))
         tx.many("add_runs", [_history(tx, report, job.started_at)])
         states[at] = _settle(tx, ledger, job, report.outcome, config)
-    for at in _complete(tx, ledger, well):
+    done, tied = _complete(tx, ledger, well)
+    for at in done:
         states[at] = State.COMPLETED
-    return states
+    return states, tied or any(job.ties for job in held.values())
 
 
 def _held(tx: Transaction, ids: Sequence[int]) -> dict[int, _Held]:
@@ -101,8 +105,11 @@ def _held(tx: Transaction, ids: Sequence[int]) -> dict[int, _Held]:
     return {row[0]: _Held._make(row) for row in tx.rows("held_runs", ids=json.dumps(ids))}
 
 
-def _complete(tx: Transaction, ledger: Ledger, reports: Sequence[tuple[int, Report]]) -> list[int]:
-    """Write the runs that ended well, most of them in one statement; which reports were in time."""
+def _complete(
+    tx: Transaction, ledger: Ledger, reports: Sequence[tuple[int, Report]]
+) -> tuple[list[int], bool]:
+    """Write the runs that ended well, most of them in one statement; which reports were in time,
+    and whether other jobs had to do with one of them."""
     batches: dict[tuple[int, int], dict[int, tuple[int, Report]]] = defaultdict(dict)
     for at, report in reports:
         batches[report.worker, report.run][report.job] = (at, report)
@@ -117,6 +124,8 @@ def _complete(tx: Transaction, ledger: Ledger, reports: Sequence[tuple[int, Repo
             ended[report.place[:2]].append(report)  # type: ignore[index]
             if ties:
                 tied.append((job, ties))
+    if tied and not tx.alone:
+        raise NotAlone
     for (queue, task), done in ended.items():
         ledger.moved([one.job for one in done], State.PROCESSING, State.COMPLETED, queue, task)
         times = [tx.now - one.place.started_at for one in done if one.place is not None]
@@ -127,7 +136,7 @@ def _complete(tx: Transaction, ledger: Ledger, reports: Sequence[tuple[int, Repo
         ])  # fmt: skip
     for job, ties in tied:
         settle_ties(tx, ledger, job, ties, State.COMPLETED, ran=True)
-    return written
+    return written, bool(tied)
 
 
 def _history(tx: Transaction, report: Report, started_at: int) -> Row:

@@ -1,11 +1,65 @@
 -- Every statement of the store. See engine.py for how this file is read.
 -- Lists of ids arrive as one JSON array, so that a statement has one text whatever their number.
+-- What is true or false is 1 or 0, since SQLite has no other; what a statement changes carries the
+-- name of its table where ON CONFLICT reads it, since PostgreSQL would not know which is meant.
+
+-- fragment: in_ids [sqlite]
+-- Being one of the numbers in a list.
+IN (SELECT value FROM json_each(:ids))
+
+-- fragment: in_ids [postgres]
+-- Being one of the numbers in a list. An array, since a plan for a list of unknown length reads the
+-- whole table where that is small, and is kept when it has grown.
+= ANY (translate(:ids, '[]', '{}')::bigint[])
+
+-- fragment: states [sqlite]
+-- The words in a list.
+SELECT value FROM json_each(:states)
+
+-- fragment: states [postgres]
+-- The words in a list.
+SELECT value FROM json_array_elements_text(:states::json)
+
+-- fragment: names [sqlite]
+-- The words in a list.
+SELECT value FROM json_each(:names)
+
+-- fragment: names [postgres]
+-- The words in a list.
+SELECT value FROM json_array_elements_text(:names::json)
+
+-- fragment: lock_jobs [sqlite]
+-- Whoever writes is alone.
+
+-- fragment: lock_jobs [postgres]
+-- What is read to decide on a change stays as it is until that is made.
+FOR UPDATE OF jobs
+
+-- fragment: lock_free_jobs [sqlite]
+-- Whoever writes is alone.
+
+-- fragment: lock_free_jobs [postgres]
+-- What another claim is at, or a person, is not waited for.
+FOR UPDATE OF jobs SKIP LOCKED
+
+-- fragment: when [sqlite]
+-- The condition of a whole queue.
+json_extract(options, '$.when')
+
+-- fragment: when [postgres]
+-- The condition of a whole queue.
+(options::json ->> 'when')
 
 ---------------------------------------------------------------------------------------- enqueue
 
 -- name: take_ids [sqlite]
 -- Ids come from a counter of ours: never reused, known before the insert, one write for any number.
 UPDATE meta SET value = value + :n WHERE key = 'last_job' RETURNING value;
+
+-- name: take_ids [postgres]
+-- As there: the last of so many numbers in a row. A function of the schema, since a sequence gives
+-- one at a time, and two that add jobs at once must not get each other's.
+SELECT take_ids(:n);
 
 -- name: next_in_lane [sqlite]
 -- What one plain job must know, in one look: its id, and its lane if that is there. The write lock
@@ -19,6 +73,44 @@ WHERE meta.key = 'last_job' AND queues.name = :queue
 -- name: keep_id [sqlite]
 -- The id of next_in_lane is used up.
 UPDATE meta SET value = :id WHERE key = 'last_job';
+
+-- name: next_in_lane [postgres]
+-- As there; an id that is then not used is a gap.
+SELECT take_ids(1), lanes.id, queues.aging_ms, queues.options
+FROM lanes JOIN queues ON queues.name = lanes.queue
+WHERE lanes.key = '' AND lanes.queue = :queue AND lanes.kind = :kind
+  AND lanes.host = :host AND lanes.condition = :condition;
+
+-- name: add_one_call [postgres]
+-- All that add_plain writes for a usual call, in one message, which is a transaction of its own: no
+-- row where its lane is not there. The rank is that of rank_of.
+WITH new AS MATERIALIZED (
+    SELECT take_ids(1) AS id, lanes.id AS lane, queues.aging_ms, queues.options,
+           coalesce(:now, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS now
+    FROM lanes JOIN queues ON queues.name = lanes.queue
+    WHERE lanes.key = '' AND lanes.queue = :queue AND lanes.kind = 'task'
+      AND lanes.host = :host AND lanes.condition = :condition
+), job AS (
+    INSERT INTO jobs (id, lane, state, priority, ready_at, rank)
+    SELECT id, lane, 'pending', :priority, now, now - :priority * aging_ms FROM new
+), spec AS (
+    INSERT INTO specs (id, queue, task, args, options, created_at, owner)
+    SELECT id, :queue, :task, :args, :policy, now, :owner FROM new
+), change AS (
+    INSERT INTO changes (job, kind, at) SELECT id, 'pending', now FROM new
+), count AS (
+    INSERT INTO counts (slot, queue, state, task, n)
+    SELECT slot(), :queue, 'pending', :task, 1 FROM new
+    ON CONFLICT (queue, state, task, slot) DO UPDATE SET n = counts.n + 1
+), minute AS (
+    INSERT INTO minutes (slot, minute, queue, kind, bucket, n, total_ms)
+    SELECT slot(), now / 60000, :queue, 'added', 0, 1, 0 FROM new
+    ON CONFLICT (minute, queue, kind, bucket, slot) DO UPDATE SET n = minutes.n + 1
+)
+SELECT id, now, options FROM new;
+
+-- name: keep_id [postgres]
+-- It is used up already.
 
 -- name: find_lane
 -- The lane of a new job, with what its rank depends on and what its queue says of its jobs.
@@ -67,13 +159,18 @@ INSERT INTO tags (tag, job) VALUES (:tag, :job) ON CONFLICT DO NOTHING;
 -- An edit replaces them all.
 DELETE FROM tags WHERE tag = :tag AND job = :job;
 
--- name: find_environment
+-- name: find_environment [sqlite]
 -- An environment is stored once, however many jobs have it.
 SELECT id FROM environments WHERE digest = :digest;
 
+-- name: find_environment [postgres]
+-- As there. A clean-up may not take it away between this look and the job's commit.
+SELECT id FROM environments WHERE digest = :digest FOR KEY SHARE;
+
 -- name: add_environment
--- The digest is of the text, so equal environments meet.
-INSERT INTO environments (digest, vars) VALUES (:digest, :vars) RETURNING id;
+-- The digest is of the text, so equal environments meet; someone may have been faster.
+INSERT INTO environments (digest, vars) VALUES (:digest, :vars)
+ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING id;
 
 -- name: environment
 -- What a command runs with.
@@ -107,9 +204,13 @@ WHERE until <= :now
 ----------------------------------------------------------------------------------- dependencies
 
 -- name: states_of
--- What a new child needs to know of its parents, a removal of what it removes, and whoever looks
--- for output that belongs to nobody.
-SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(:ids));
+-- What a removal needs to know of what it removes, and whoever looks for output of nobody's.
+SELECT id, state FROM jobs WHERE id {in_ids};
+
+-- name: lock_parents
+-- What a new child needs to know of its parents: one that ends at this moment has ended, or will
+-- find its child.
+SELECT jobs.id, jobs.state FROM jobs WHERE jobs.id {in_ids} ORDER BY jobs.id {lock_jobs};
 
 -- name: add_parents
 -- One row for each parent a job comes after.
@@ -122,7 +223,7 @@ DELETE FROM parents WHERE child = :child;
 
 -- name: mark_parents
 -- A parent knows that someone waits, so that the end of other jobs costs nothing.
-UPDATE jobs SET ties = ties | :tie WHERE id IN (SELECT value FROM json_each(:ids));
+UPDATE jobs SET ties = ties | :tie WHERE id {in_ids};
 
 -- name: children
 -- Who is waiting for this job, or was cancelled because of it.
@@ -139,7 +240,7 @@ UPDATE parents SET met = :met WHERE parent = :parent AND child = :child;
 
 -- name: count_unmet
 -- Counted anew at each change, so that it cannot drift.
-UPDATE jobs SET waits_on = (SELECT count(*) FROM parents WHERE child = jobs.id AND NOT met)
+UPDATE jobs SET waits_on = (SELECT count(*) FROM parents WHERE child = jobs.id AND met = 0)
 WHERE id = :id RETURNING waits_on;
 
 -- name: ancestors_among
@@ -149,7 +250,7 @@ WITH RECURSIVE descendants (id) AS (
     UNION
     SELECT parents.child FROM parents JOIN descendants ON parents.parent = descendants.id
 )
-SELECT id FROM descendants WHERE id IN (SELECT value FROM json_each(:ids)) LIMIT 1;
+SELECT id FROM descendants WHERE id {in_ids} LIMIT 1;
 
 ----------------------------------------------------------------------------------------- claim
 
@@ -164,11 +265,12 @@ SELECT l.id, l.queue, l.kind, l.host, l.condition,
           AND k.condition = l.condition AND k.head IS NOT NULL
         ORDER BY k.head LIMIT 1) AS keyed
 FROM lanes AS l JOIN queues AS q ON q.name = l.queue
-WHERE l.key = '' AND l.host IN ('', :host) AND NOT q.paused;
+WHERE l.key = '' AND l.host IN ('', :host) AND q.paused = 0 ORDER BY l.id;
 
 -- name: running_in
 -- For a limit across all machines: from the counters, never by counting jobs.
-SELECT coalesce(sum(n), 0) FROM counts WHERE queue = :queue AND state = 'processing';
+SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM counts
+WHERE queue = :queue AND state = 'processing';
 
 -- name: open_lanes
 -- The keyed lanes beside a plain one, best rank first and ties by id, as within a lane; those that
@@ -186,19 +288,25 @@ SELECT jobs.rank, jobs.id, jobs.run + 1, specs.task, specs.command, specs.args, 
        jobs.failures + jobs.losses + jobs.interruptions + jobs.snoozes
 FROM jobs JOIN specs ON specs.id = jobs.id
 WHERE jobs.lane = :lane AND jobs.rank IS NOT NULL
-ORDER BY jobs.rank, jobs.id LIMIT :n;
+ORDER BY jobs.rank, jobs.id LIMIT :n {lock_free_jobs};
 
 -- name: start_runs
 -- Guarded by the state it leaves: a job that is no longer pending is not touched.
 UPDATE jobs
 SET state = 'processing', rank = NULL, expires_at = NULL, run = run + 1, worker = :worker,
     started_at = :now, reason = NULL, paused = 0, progress = NULL, progress_note = NULL
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'pending';
+WHERE id {in_ids} AND state = 'pending';
 
--- name: take_rate
+-- name: take_rate [sqlite]
 -- GCRA: the row holds when the next start is due, and each start moves it on. In microseconds:
 -- whole milliseconds would round a rate of 700 a second up to 1000.
 UPDATE queues SET rate_next = max(rate_next, :now * 1000) + :taken * rate_ms * 1000 / rate_count
+WHERE name = :queue;
+
+-- name: take_rate [postgres]
+-- As there.
+UPDATE queues
+SET rate_next = greatest(rate_next, :now * 1000) + :taken * rate_ms * 1000 / rate_count
 WHERE name = :queue;
 
 -- name: use_key
@@ -208,7 +316,7 @@ UPDATE keys SET running = running + :n WHERE key = :key;
 -- name: set_key
 -- The newest stated limit holds; one run at a time where none was stated.
 INSERT INTO keys (key, concurrency) VALUES (:key, coalesce(:concurrency, 1))
-ON CONFLICT (key) DO UPDATE SET concurrency = coalesce(:concurrency, concurrency);
+ON CONFLICT (key) DO UPDATE SET concurrency = coalesce(:concurrency, keys.concurrency);
 
 -- name: refresh_lanes
 -- A keyed lane is in the index of open lanes while it has jobs and its key has room. The key comes
@@ -243,9 +351,9 @@ WHERE l.key = '' AND l.condition <> ''
                   WHERE k.queue = l.queue AND k.kind = l.kind AND k.host = l.host
                     AND k.condition = l.condition AND k.head IS NOT NULL))
 UNION
-SELECT json_extract(options, '$.when') FROM queues
-WHERE json_extract(options, '$.when') IS NOT NULL
-  AND EXISTS (SELECT 1 FROM counts WHERE queue = name AND state = 'pending' AND n > 0);
+SELECT {when} FROM queues
+WHERE {when} IS NOT NULL
+  AND (SELECT sum(n) FROM counts WHERE queue = name AND state = 'pending') > 0;
 
 -- name: next_due
 -- Until when a worker may sleep: the next job to be due, to expire, or to be let in by a rate.
@@ -255,10 +363,10 @@ SELECT min(at) FROM (
     SELECT min(expires_at) FROM jobs WHERE expires_at IS NOT NULL
     UNION ALL
     SELECT min(rate_next / 1000 - rate_ms + rate_ms / rate_count) FROM queues
-    WHERE rate_count IS NOT NULL AND NOT paused
+    WHERE rate_count IS NOT NULL AND paused = 0
       AND rate_next / 1000 - rate_ms + rate_ms / rate_count > :now
-      AND EXISTS (SELECT 1 FROM counts WHERE queue = name AND state = 'pending' AND n > 0)
-);
+      AND (SELECT sum(n) FROM counts WHERE queue = name AND state = 'pending') > 0
+) AS next;
 
 ----------------------------------------------------------------------------------------- finish
 
@@ -268,7 +376,7 @@ SELECT jobs.id, jobs.lane, jobs.state, jobs.run, jobs.worker, jobs.ties, jobs.ca
        jobs.failures, jobs.losses, jobs.interruptions, jobs.snoozes,
        jobs.started_at, jobs.priority, jobs.ready_at, jobs.waits_on, specs.queue, specs.task
 FROM jobs JOIN specs ON specs.id = jobs.id
-WHERE jobs.id IN (SELECT value FROM json_each(:ids)) AND jobs.state = 'processing';
+WHERE jobs.id {in_ids} AND jobs.state = 'processing' ORDER BY jobs.id {lock_jobs};
 
 -- name: policy_layers
 -- Read only for a run that did not simply succeed. What its queue, its task and the job itself say.
@@ -280,7 +388,7 @@ LEFT JOIN tasks ON tasks.name = specs.task WHERE specs.id = :id;
 -- Most runs end well, and then nothing but the end is to be written; most are of one worker and
 -- the same run number, and one statement for all costs half as much as one for each.
 UPDATE jobs SET state = 'completed', finished_at = :now, cancel_requested = 0
-WHERE id IN (SELECT value FROM json_each(:ids))
+WHERE id {in_ids}
   AND state = 'processing' AND worker = :worker AND run = :run
 RETURNING id, ties;
 
@@ -326,7 +434,7 @@ WHERE specs.id = :id AND queues.dead_letter IS NOT NULL AND specs.copy_of IS NUL
 SELECT jobs.id, jobs.state, jobs.lane, jobs.priority, jobs.ties, jobs.waits_on, jobs.run,
        jobs.ready_at, jobs.run_at, specs.queue, specs.task, specs.key, queues.aging_ms
 FROM jobs JOIN specs ON specs.id = jobs.id JOIN queues ON queues.name = specs.queue
-WHERE jobs.id = :id;
+WHERE jobs.id = :id {lock_jobs};
 
 -- name: place_job
 -- Guarded by the state it leaves.
@@ -346,7 +454,7 @@ WHERE id = :id;
 
 -- name: request_cancel
 -- The state moves when the process tree is dead and its worker says so.
-UPDATE jobs SET cancel_requested = 1 WHERE id = :id AND state = 'processing' AND NOT cancel_requested;
+UPDATE jobs SET cancel_requested = 1 WHERE id = :id AND state = 'processing' AND cancel_requested = 0;
 
 -- name: suspend
 -- What runs stands still, or goes on; its worker sees to it.
@@ -355,13 +463,13 @@ UPDATE jobs SET paused = :paused WHERE id = :id AND state = 'processing' AND pau
 -- name: paused_runs
 -- What a worker is to let stand still.
 SELECT id FROM jobs
-WHERE state = 'processing' AND worker = :worker AND paused
+WHERE state = 'processing' AND worker = :worker AND paused <> 0
   AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL;
 
 -- name: cancel_requests
 -- What a worker that was away must still stop.
 SELECT id, run FROM jobs
-WHERE state = 'processing' AND worker = :worker AND cancel_requested
+WHERE state = 'processing' AND worker = :worker AND cancel_requested <> 0
   AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL;
 
 -- name: edge_rank
@@ -404,7 +512,7 @@ WHERE lanes.queue = :queue AND jobs.rank IS NOT NULL;
 -- name: rank_inputs
 -- What a rank is made of, for those of a batch that are still pending.
 SELECT id, priority, ready_at FROM jobs
-WHERE id IN (SELECT value FROM json_each(:ids)) AND rank IS NOT NULL;
+WHERE id {in_ids} AND rank IS NOT NULL;
 
 -- name: set_ranks
 -- As set_rank, in bulk.
@@ -418,11 +526,11 @@ SELECT DISTINCT key FROM lanes WHERE queue = :queue AND key <> '';
 
 -- name: due
 -- Jobs whose time has come, oldest first.
-SELECT id FROM jobs WHERE due_at <= :now ORDER BY due_at LIMIT :n;
+SELECT id FROM jobs WHERE due_at <= :now ORDER BY due_at, id LIMIT :n;
 
 -- name: expired
 -- Jobs that were to start before now and did not.
-SELECT id FROM jobs WHERE expires_at <= :now ORDER BY expires_at LIMIT :n;
+SELECT id FROM jobs WHERE expires_at <= :now ORDER BY expires_at, id LIMIT :n;
 
 ----------------------------------------------------------------------------------------- workers
 
@@ -436,6 +544,16 @@ RETURNING id;
 -- A sign of life; a worker written by hand also extends its lease.
 UPDATE workers SET beat = beat + 1, lease_until = :lease_until WHERE id = :id AND state <> 'ended';
 
+-- name: pulse [sqlite]
+-- As beat, of those whose silence others measure.
+UPDATE workers SET beat = beat + 1 WHERE id = :id AND state <> 'ended';
+
+-- name: pulse [postgres]
+-- The same, with what people are told.
+UPDATE workers SET beat = beat + 1, silence_ms = :silence_ms,
+                   heard_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+WHERE id = :id AND state <> 'ended';
+
 -- name: set_worker_state
 -- Running to draining; an ended worker stays ended.
 UPDATE workers SET state = :state WHERE id = :id AND state <> 'ended';
@@ -443,7 +561,8 @@ UPDATE workers SET state = :state WHERE id = :id AND state <> 'ended';
 -- name: worker_state
 -- What a worker is to do: go on, drain, or stop; one that was given up as lost is ended. One whose
 -- program is older than the store drains, so that a newer one can take its place.
-SELECT CASE WHEN state = 'running' AND program < (SELECT value FROM meta WHERE key = 'version')
+SELECT CASE WHEN state = 'running' AND program < (
+           SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'version')
             THEN 'draining' ELSE state END
 FROM workers WHERE id = :id;
 
@@ -455,18 +574,38 @@ SELECT state FROM workers WHERE id = :id;
 -- It will not report again; what it held has been taken back.
 UPDATE workers SET state = 'ended', ended_at = :now WHERE id = :id AND state <> 'ended';
 
+-- name: give_up_worker
+-- Only if it has not been heard of since: a sign of life that comes between waits for us, or we for it.
+UPDATE workers SET state = 'ended', ended_at = :now
+WHERE id = :id AND beat = :beat AND state <> 'ended';
+
+-- name: stranded
+-- Ended workers that still hold jobs: a claim of theirs was written just when they were given up.
+SELECT DISTINCT workers.id, workers.beat FROM jobs JOIN workers ON workers.id = jobs.worker
+WHERE jobs.state = 'processing' AND jobs.rank IS NULL AND jobs.due_at IS NULL
+  AND jobs.finished_at IS NULL AND workers.state = 'ended';
+
+-- fragment: heard [sqlite]
+-- Here a worker's lock tells whether it lives.
+NULL, NULL
+
+-- fragment: heard [postgres]
+-- By the server's clock; and for how long it may be silent.
+heard_at, silence_ms
+
 -- name: workers
 -- All that live, or all.
 SELECT id, host, pid, boot, born, program, version, slots, state, started_at, beat, lease_until,
+       {heard},
        (SELECT count(*) FROM jobs WHERE jobs.state = 'processing' AND jobs.worker = workers.id
         AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL)
-FROM workers WHERE state <> 'ended' OR :ended ORDER BY id;
+FROM workers WHERE state <> 'ended' OR :ended = 1 ORDER BY id;
 
 -- name: runs_of_worker
 -- What goes back when a worker is lost.
 SELECT id, run FROM jobs
 WHERE state = 'processing' AND worker = :worker
-  AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL;
+  AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL ORDER BY id;
 
 -- name: lapsed_leases
 -- Workers written by hand that have not been heard of in time.
@@ -475,6 +614,29 @@ SELECT id FROM workers WHERE state <> 'ended' AND lease_until < :now;
 -- name: forget_workers
 -- Ended long ago, and no job names them any more as its last holder within retention.
 DELETE FROM workers WHERE state = 'ended' AND ended_at < :before;
+
+-- name: note_service [postgres]
+-- That a service lives, by the clock of the store.
+INSERT INTO services (host, home, pid, heard_at)
+VALUES (:host, :home, :pid, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+ON CONFLICT (host, home) DO UPDATE SET pid = excluded.pid, heard_at = excluded.heard_at;
+
+-- name: offer_output [postgres]
+-- How other machines get the output that is kept there.
+INSERT INTO services (host, home, address, port, site, certificate, token)
+VALUES (:host, :home, :address, :port, :site, :certificate, :secret)
+ON CONFLICT (host, home) DO UPDATE
+SET address = excluded.address, port = excluded.port, site = excluded.site,
+    certificate = excluded.certificate, token = excluded.token;
+
+-- name: forget_service [postgres]
+-- It ends; another one of the same home may have come meanwhile.
+DELETE FROM services WHERE host = :host AND home = :home AND pid = :pid;
+
+-- name: services [postgres]
+-- Those that were heard of lately.
+SELECT host, home, pid, heard_at, address, port, site, certificate, token FROM services
+WHERE heard_at > :since ORDER BY host, home;
 
 ------------------------------------------------------------------------------------------ queues
 
@@ -492,7 +654,8 @@ FROM queues ORDER BY name;
 -- All settings at once; the rate's token row starts anew only when the rate changes.
 UPDATE queues
 SET paused = :paused, weight = :weight, concurrency = :concurrency,
-    rate_next = CASE WHEN rate_count IS :rate_count AND rate_ms IS :rate_ms THEN rate_next ELSE 0 END,
+    rate_next = CASE WHEN coalesce(rate_count, 0) = coalesce(:rate_count, 0)
+                      AND coalesce(rate_ms, 0) = coalesce(:rate_ms, 0) THEN rate_next ELSE 0 END,
     rate_count = :rate_count, rate_ms = :rate_ms, aging_ms = :aging_ms,
     dead_letter = :dead_letter, options = :options
 WHERE name = :name;
@@ -517,7 +680,7 @@ DELETE FROM counts WHERE queue = :name;
 
 -- name: declared_tasks
 -- What tasks say of themselves, for a job that is queued by its task's name alone.
-SELECT name, options, policy FROM tasks WHERE name IN (SELECT value FROM json_each(:names));
+SELECT name, options, policy FROM tasks WHERE name IN ({names});
 
 -- name: declare_task
 -- The newest declaration holds: whoever imported the task last has told it.
@@ -536,9 +699,9 @@ DELETE FROM tasks WHERE name = :name;
 SELECT jobs.finished_at, jobs.id, specs.queue FROM jobs JOIN specs ON specs.id = jobs.id
 WHERE jobs.finished_at IS NOT NULL AND jobs.state = :state AND jobs.finished_at <= :before
   AND (jobs.finished_at, jobs.id) > (:after, :after_id)
-  AND NOT (jobs.ties & :parent_tie AND EXISTS (
+  AND NOT ((jobs.ties & :parent_tie) <> 0 AND EXISTS (
       SELECT 1 FROM parents JOIN jobs AS child ON child.id = parents.child
-      WHERE parents.parent = jobs.id AND NOT parents.met AND child.state IN ('blocked', 'held')))
+      WHERE parents.parent = jobs.id AND parents.met = 0 AND child.state IN ('blocked', 'held')))
 ORDER BY jobs.finished_at, jobs.id LIMIT :n;
 
 -- name: in_state
@@ -551,40 +714,56 @@ ORDER BY jobs.id LIMIT :n;
 -- name: waited_for
 -- A purge must not leave a job waiting for one that is no longer there.
 SELECT DISTINCT parents.parent FROM parents JOIN jobs ON jobs.id = parents.child
-WHERE parents.parent IN (SELECT value FROM json_each(:ids)) AND NOT parents.met
+WHERE parents.parent {in_ids} AND parents.met = 0
   AND jobs.state IN ('blocked', 'held');
 
 -- name: standing_of
 -- As standing, for many: what the counters must forget.
 SELECT jobs.state, specs.queue, specs.task FROM jobs JOIN specs ON specs.id = jobs.id
-WHERE jobs.id IN (SELECT value FROM json_each(:ids));
+WHERE jobs.id {in_ids};
 
 -- name: delete_jobs
 -- With everything that hangs on them, in the statements that follow.
-DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(:ids));
+DELETE FROM jobs WHERE id {in_ids};
 
 -- name: delete_specs
 -- With their jobs.
-DELETE FROM specs WHERE id IN (SELECT value FROM json_each(:ids));
+DELETE FROM specs WHERE id {in_ids};
 
 -- name: delete_runs
 -- With their jobs.
-DELETE FROM runs WHERE job IN (SELECT value FROM json_each(:ids));
+DELETE FROM runs WHERE job {in_ids};
 
--- name: delete_tags
+-- name: delete_tags [sqlite]
 -- With their jobs; the spec still knows which tags there are.
 DELETE FROM tags WHERE (tag, job) IN (
     SELECT tag.value, specs.id FROM specs, json_each(specs.tags) AS tag
-    WHERE specs.id IN (SELECT value FROM json_each(:ids)) AND specs.tags IS NOT NULL);
+    WHERE specs.id {in_ids} AND specs.tags IS NOT NULL);
+
+-- name: delete_tags [postgres]
+-- As there.
+DELETE FROM tags WHERE (tag, job) IN (
+    SELECT json_array_elements_text(specs.tags::json), specs.id FROM specs
+    WHERE specs.id {in_ids} AND specs.tags IS NOT NULL);
 
 -- name: delete_parents
 -- Of a job that goes, both ways.
 DELETE FROM parents
-WHERE parent IN (SELECT value FROM json_each(:ids)) OR child IN (SELECT value FROM json_each(:ids));
+WHERE parent {in_ids} OR child {in_ids};
+
+-- name: unused_environments [sqlite]
+-- Those whose last job is gone.
+SELECT id FROM environments WHERE NOT EXISTS (SELECT 1 FROM specs WHERE specs.env = environments.id);
+
+-- name: unused_environments [postgres]
+-- As there, but for those that someone has just found; whoever looks now waits.
+SELECT id FROM environments WHERE NOT EXISTS (SELECT 1 FROM specs WHERE specs.env = environments.id)
+FOR UPDATE SKIP LOCKED;
 
 -- name: delete_environments
--- With the last job that had them.
-DELETE FROM environments WHERE NOT EXISTS (SELECT 1 FROM specs WHERE specs.env = environments.id);
+-- Of the unused ones, those that still are: a job may have come between the two looks.
+DELETE FROM environments
+WHERE id {in_ids} AND NOT EXISTS (SELECT 1 FROM specs WHERE specs.env = environments.id);
 
 -- name: forget_changes
 -- Of the oldest n, so that it costs the same however many are kept; times far ahead are of a clock
@@ -604,19 +783,50 @@ DELETE FROM minutes WHERE minute < :before;
 -- What the page, the tray and notifications follow.
 INSERT INTO changes (job, kind, at) VALUES (:job, :kind, :at);
 
--- name: add_counts
+-- name: add_counts [sqlite]
 -- Counters by queue, state and task: counting a million rows is never done.
 INSERT INTO counts (queue, state, task, n) VALUES (:queue, :state, :task, :n)
 ON CONFLICT (queue, state, task) DO UPDATE SET n = n + excluded.n;
 
--- name: add_minutes
+-- name: add_counts [postgres]
+-- As there, each of those that write at once in a row of its own: they would wait for each other's
+-- commit.
+INSERT INTO counts (slot, queue, state, task, n) VALUES (slot(), :queue, :state, :task, :n)
+ON CONFLICT (queue, state, task, slot) DO UPDATE SET n = counts.n + excluded.n;
+
+-- name: add_minutes [sqlite]
 -- Activity, waiting times and run times of the minute.
 INSERT INTO minutes (minute, queue, kind, bucket, n, total_ms)
 VALUES (:minute, :queue, :kind, :bucket, :n, :total_ms)
 ON CONFLICT (minute, queue, kind, bucket)
 DO UPDATE SET n = n + excluded.n, total_ms = total_ms + excluded.total_ms;
 
+-- name: add_minutes [postgres]
+-- As there, with rows of their own for those that write at once.
+INSERT INTO minutes (slot, minute, queue, kind, bucket, n, total_ms)
+VALUES (slot(), :minute, :queue, :kind, :bucket, :n, :total_ms)
+ON CONFLICT (minute, queue, kind, bucket, slot)
+DO UPDATE SET n = minutes.n + excluded.n, total_ms = minutes.total_ms + excluded.total_ms;
+
 -------------------------------------------------------------------------------------------- read
+
+-- fragment: parents_of [sqlite]
+-- Whom a job comes after.
+(SELECT json_group_array(parent) FROM parents WHERE child = jobs.id)
+
+-- fragment: parents_of [postgres]
+-- Whom a job comes after.
+(SELECT json_agg(parent ORDER BY parent)::text FROM parents WHERE child = jobs.id)
+
+-- fragment: is_found [sqlite]
+-- A job by a part of what it says.
+instr(lower(coalesce(specs.name, '') || char(10) || coalesce(specs.command, specs.task)
+            || char(10) || coalesce(specs.args, '')), lower(:grep)) > 0
+
+-- fragment: is_found [postgres]
+-- A job by a part of what it says.
+strpos(lower(coalesce(specs.name, '') || chr(10) || coalesce(specs.command, specs.task)
+             || chr(10) || coalesce(specs.args, '')), lower(:grep)) > 0
 
 -- fragment: job_view
 -- A job as people see it; the last run that left something to show has its result and error.
@@ -627,8 +837,7 @@ SELECT jobs.id, specs.queue, jobs.state, specs.name, jobs.reason, jobs.priority,
        runs.result, specs.tags, specs.owner, jobs.worker, specs.command, specs.task, specs.args,
        specs.options, queues.options, coalesce(tasks.policy, '{}'), specs.cwd, specs.host,
        specs.condition, specs.key, specs.unique_key,
-       (SELECT json_group_array(parent) FROM parents WHERE child = jobs.id),
-       specs.copy_of
+       {parents_of}, specs.copy_of
 FROM jobs
 JOIN specs ON specs.id = jobs.id
 JOIN queues ON queues.name = specs.queue
@@ -643,9 +852,7 @@ AND (:task IS NULL OR specs.task = :task)
 AND (:owner IS NULL OR specs.owner = :owner)
 AND (:tag IS NULL OR EXISTS (SELECT 1 FROM tags WHERE tags.tag = :tag AND tags.job = jobs.id))
 AND (:since IS NULL OR specs.created_at >= :since)
-AND (:grep IS NULL
-     OR instr(lower(coalesce(specs.name, '') || char(10) || coalesce(specs.command, specs.task)
-                    || char(10) || coalesce(specs.args, '')), lower(:grep)) > 0)
+AND (:grep IS NULL OR {is_found})
 
 -- name: job
 -- One job.
@@ -658,7 +865,7 @@ SELECT max(id) FROM specs WHERE name = :name;
 -- name: list_jobs
 -- Newest first, in any of the given states.
 {job_view}
-WHERE jobs.id < :before AND jobs.state IN (SELECT value FROM json_each(:states)) AND {job_filters}
+WHERE jobs.id < :before AND jobs.state IN ({states}) AND {job_filters}
 ORDER BY jobs.id DESC LIMIT :n;
 
 -- name: list_finished
@@ -699,7 +906,17 @@ WHERE runs.job = :job ORDER BY runs.run;
 
 -- name: changes_after
 -- A cursor is the last number seen.
-SELECT seq, job, kind, at FROM changes WHERE seq > :after ORDER BY seq LIMIT :n;
+SELECT seq, job, kind, at FROM changes WHERE seq > :after AND seq <= :until ORDER BY seq LIMIT :n;
+
+-- name: writers [sqlite]
+-- Who may still commit numbers of changes that were taken before: nobody, where one writes at a time.
+SELECT '' WHERE 0;
+
+-- name: writers [postgres]
+-- Whoever takes such numbers holds this lock until the end of its transaction.
+SELECT virtualtransaction FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND classid = 1937138545 AND objid = 2 AND objsubid = 2
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
 -- name: last_change
 -- Where a new follower begins.
@@ -707,21 +924,27 @@ SELECT coalesce((SELECT max(seq) FROM changes), 0), coalesce((SELECT min(seq) FR
 
 -- name: counts
 -- By queue, state and task.
-SELECT queue, state, task, n FROM counts WHERE n > 0 AND (:queue IS NULL OR queue = :queue);
+SELECT queue, state, task, CAST(sum(n) AS BIGINT) FROM counts
+WHERE :queue IS NULL OR queue = :queue
+GROUP BY queue, state, task HAVING sum(n) > 0;
 
 -- name: oldest_in_line
 -- Of the first hundred in each lane, who has waited longest: near the front, not by a full count.
 SELECT lanes.queue, min((SELECT min(ready_at) FROM (
            SELECT ready_at FROM jobs WHERE lane = lanes.id AND rank IS NOT NULL
-           ORDER BY rank LIMIT 100)))
+           ORDER BY rank LIMIT 100) AS first))
 FROM lanes WHERE :queue IS NULL OR lanes.queue = :queue
 GROUP BY lanes.queue;
 
 -- name: minutes_since
 -- Sums for charts and percentiles.
-SELECT minute, queue, kind, bucket, n, total_ms FROM minutes
-WHERE minute >= :since AND (:queue IS NULL OR queue = :queue)
-ORDER BY minute;
+SELECT minute, queue, kind, bucket, CAST(sum(n) AS BIGINT), CAST(sum(total_ms) AS BIGINT)
+FROM minutes WHERE minute >= :since AND (:queue IS NULL OR queue = :queue)
+GROUP BY minute, queue, kind, bucket ORDER BY minute;
+
+-- name: newest_change [postgres]
+-- The cheapest look at whether someone has written.
+SELECT coalesce(max(seq), 0) FROM changes;
 
 ------------------------------------------------------------------------------------------- why
 
@@ -751,7 +974,7 @@ SELECT count(*) FROM (
     WHERE plain.key = '' AND plain.queue = :queue
       AND plain.host IN ('', :host) AND plain.condition IN ('', :condition)
       AND jobs.rank IS NOT NULL AND (jobs.rank, jobs.id) < (:rank, :id)
-    LIMIT :most);
+    LIMIT :most) AS ahead;
 
 -- name: running_jobs
 -- Who uses up a limit, oldest first; what runs is never more than there are slots.
@@ -766,7 +989,7 @@ ORDER BY jobs.started_at, jobs.id LIMIT :n;
 -- Whom a blocked job waits for.
 SELECT parents.parent, jobs.state, parents.needs
 FROM parents JOIN jobs ON jobs.id = parents.parent
-WHERE parents.child = :child AND NOT parents.met ORDER BY parents.parent;
+WHERE parents.child = :child AND parents.met = 0 ORDER BY parents.parent;
 
 -- name: first_in_line
 -- The next pending jobs, for a screen: the first of each plain lane, of the keyed lanes with room,
@@ -781,7 +1004,7 @@ WITH waiting (lane) AS (
         ORDER BY k.head LIMIT :n)
     WHERE plain.key = ''
     UNION
-    SELECT id FROM (SELECT id FROM lanes WHERE key > '' LIMIT :n)
+    SELECT id FROM (SELECT id FROM lanes WHERE key > '' LIMIT :n) AS keyed_lanes
 ), line (id) AS (
     SELECT jobs.id FROM waiting JOIN jobs ON jobs.id IN (
         SELECT ahead.id FROM jobs AS ahead
@@ -801,6 +1024,33 @@ SELECT value FROM meta WHERE key = :key;
 -- One fact about the store.
 INSERT INTO meta (key, value) VALUES (:key, :value)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: schema_state [postgres]
+-- Whether there is a store, and how many tables there are in its place.
+SELECT to_regclass(:schema || '.meta') IS NOT NULL AND to_regclass(:schema || '.job_ids') IS NOT NULL,
+       (SELECT count(*) FROM pg_tables WHERE schemaname = :schema);
+
+-- name: schema_size [postgres]
+-- What all of it takes on the disk.
+SELECT CAST(sum(pg_total_relation_size(pg_class.oid)) AS BIGINT)
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = :schema AND relkind IN ('r', 'S');
+
+-- name: gather_counts [postgres]
+-- Rows of sessions that were a transaction's alone: nobody would write to them again.
+WITH gone AS (DELETE FROM counts WHERE slot < 0 RETURNING queue, state, task, n)
+INSERT INTO counts (slot, queue, state, task, n)
+SELECT 64, queue, state, task, sum(n) FROM gone GROUP BY queue, state, task
+ON CONFLICT (queue, state, task, slot) DO UPDATE SET n = counts.n + excluded.n;
+
+-- name: gather_minutes [postgres]
+-- As gather_counts.
+WITH gone AS (DELETE FROM minutes WHERE slot < 0 RETURNING minute, queue, kind, bucket, n, total_ms)
+INSERT INTO minutes (slot, minute, queue, kind, bucket, n, total_ms)
+SELECT 64, minute, queue, kind, bucket, sum(n), sum(total_ms) FROM gone
+GROUP BY minute, queue, kind, bucket
+ON CONFLICT (minute, queue, kind, bucket, slot)
+DO UPDATE SET n = minutes.n + excluded.n, total_ms = minutes.total_ms + excluded.total_ms;
 
 -- name: older_workers
 -- While one of these lives, a migration may only add.
@@ -850,7 +1100,7 @@ WHERE name = :name AND revision = :revision;
 -- name: schedules
 -- By name, from a name on; each filter is off where its value is NULL.
 {schedule_view}
-WHERE s.name > :after AND (:paused IS NULL OR s.paused = :paused)
+WHERE s.name > :after_name AND (:paused IS NULL OR s.paused = :paused)
   AND (:task IS NULL OR s.task = :task) AND (:fired_by IS NULL OR s.fired_by = :fired_by)
 ORDER BY s.name LIMIT :n;
 
@@ -920,7 +1170,7 @@ SELECT 1 FROM firings WHERE schedule = :schedule AND nominal = :nominal;
 -- name: set_later_than
 -- Next times that were worked out by a clock that was ahead of this one.
 {schedule_view}
-WHERE s.set_at > :at AND s.fired_by = 'svcq' AND NOT s.paused ORDER BY s.name;
+WHERE s.set_at > :at AND s.fired_by = 'svcq' AND s.paused = 0 ORDER BY s.name;
 
 -- name: set_back_schedule
 -- Its times count from now again.
@@ -989,20 +1239,20 @@ WHERE jobs.id > :after ORDER BY jobs.id LIMIT :n;
 -- name: export_parents
 -- Of a batch of jobs.
 SELECT child, parent, needs, met FROM parents
-WHERE child IN (SELECT value FROM json_each(:ids)) ORDER BY child, parent;
+WHERE child {in_ids} ORDER BY child, parent;
 
 -- name: export_runs
 -- Of a batch of jobs.
 SELECT job, run, started_at, ended_at, how, exit_code, error, tail, result, cpu_ms, peak_bytes
 FROM runs
-WHERE job IN (SELECT value FROM json_each(:ids)) ORDER BY job, run;
+WHERE job {in_ids} ORDER BY job, run;
 
 -- name: export_schedules
 -- Everything about schedules; their histories come beside them.
 SELECT name, cron, zone, every_ms, at, start_at, end_at, anchor, jitter_ms, missed, overlap, paused,
        fired_by, task, command, args, options, owner, created_at, set_at, next_at, last_at, last_job, firings,
        env
-FROM schedules WHERE name > :after ORDER BY name LIMIT :n;
+FROM schedules WHERE name > :after_name ORDER BY name LIMIT :n;
 
 -- name: import_schedule
 -- As add_schedule, for one that has a past.
@@ -1028,7 +1278,15 @@ SELECT value FROM meta WHERE key = 'last_job';
 
 -- name: ids_from [sqlite]
 -- An import that kept its ids: new ones come after them.
-UPDATE meta SET value = max(value, :last) WHERE key = 'last_job';
+UPDATE meta SET value = max(value, :last) WHERE key = 'last_job' RETURNING value;
+
+-- name: last_id [postgres]
+-- As there.
+SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM job_ids;
+
+-- name: ids_from [postgres]
+-- As there.
+SELECT setval('job_ids', greatest(last_value, :last)) FROM job_ids;
 
 -- name: request
 -- Whether it was made before; one index seek.
@@ -1042,3 +1300,137 @@ VALUES (:caller, :key, :digest, :added, :now);
 -- name: forget_requests
 -- Nobody repeats a request after a day.
 DELETE FROM requests WHERE at < :before;
+
+----------------------------------------------------------------------------------- moving a store
+
+-- name: whole_meta
+-- Facts about the store: what is of this database alone stays.
+SELECT key, value FROM meta;
+
+-- name: whole_queues
+-- All of it, to be moved.
+SELECT name, paused, weight, concurrency, rate_count, rate_ms, rate_next, aging_ms, dead_letter,
+       options
+FROM queues;
+
+-- name: whole_lanes
+-- All of it, to be moved.
+SELECT id, key, queue, kind, host, condition, head, head_job, live FROM lanes;
+
+-- name: whole_keys
+-- All of it, to be moved.
+SELECT key, concurrency, running FROM keys;
+
+-- name: whole_jobs
+-- All of it, to be moved.
+SELECT id, lane, worker, ready_at, run_at, rank, due_at, expires_at, started_at, finished_at,
+       progress, priority, ties, waits_on, run, failures, losses, interruptions, snoozes,
+       cancel_requested, paused, state, reason, progress_note
+FROM jobs;
+
+-- name: whole_specs
+-- All of it, to be moved.
+SELECT id, created_at, env, copy_of, queue, task, command, args, options, name, tags, owner, cwd,
+       host, condition, key, unique_key, orphaned
+FROM specs;
+
+-- name: whole_tags
+-- All of it, to be moved.
+SELECT tag, job FROM tags;
+
+-- name: whole_unique_keys
+-- All of it, to be moved.
+SELECT scope, key, job, until FROM unique_keys;
+
+-- name: whole_parents
+-- All of it, to be moved.
+SELECT parent, child, needs, met FROM parents;
+
+-- name: whole_runs
+-- All of it, to be moved.
+SELECT job, run, worker, started_at, ended_at, how, exit_code, error, tail, result, cpu_ms,
+       peak_bytes
+FROM runs;
+
+-- name: whole_environments
+-- All of it, to be moved.
+SELECT id, digest, vars FROM environments;
+
+-- name: whole_workers
+-- All of it, to be moved.
+SELECT id, host, pid, boot, born, program, version, slots, state, started_at, beat, lease_until,
+       ended_at
+FROM workers;
+
+-- name: whole_changes
+-- All of it, to be moved.
+SELECT seq, job, at, kind FROM changes;
+
+-- name: whole_schedules
+-- All of it, to be moved.
+SELECT name, cron, zone, every_ms, at, start_at, end_at, anchor, jitter_ms, missed, overlap, paused,
+       fired_by, task, command, args, options, owner, created_at, revision, set_at, next_at, due_at,
+       last_at, last_job, firings, env
+FROM schedules;
+
+-- name: whole_firings
+-- All of it, to be moved.
+SELECT schedule, number, nominal, at, how, job, missed, ran, note FROM firings;
+
+-- name: whole_tasks
+-- All of it, to be moved.
+SELECT name, options, policy FROM tasks;
+
+-- name: whole_requests
+-- All of it, to be moved.
+SELECT caller, key, digest, added, at FROM requests;
+
+-- name: beyond_ids [postgres]
+-- What gives ids goes on after the highest there is.
+SELECT setval(pg_get_serial_sequence('lanes', 'id'), max(id)) FROM lanes HAVING max(id) > 0
+UNION ALL SELECT setval(pg_get_serial_sequence('environments', 'id'), max(id)) FROM environments
+HAVING max(id) > 0
+UNION ALL SELECT setval(pg_get_serial_sequence('workers', 'id'), max(id)) FROM workers
+HAVING max(id) > 0
+UNION ALL SELECT setval(pg_get_serial_sequence('changes', 'seq'), max(seq)) FROM changes
+HAVING max(seq) > 0;
+
+----------------------------------------------------------------------------------------- doctor
+
+-- name: server [postgres]
+-- What decides whether what was told survives, and whether the store stays quick.
+SELECT current_setting('server_version'), pg_is_in_recovery(),
+       current_setting('fsync'), current_setting('full_page_writes'), current_setting('autovacuum'),
+       reset_val
+FROM pg_settings WHERE name = 'synchronous_commit';
+
+-- name: rights [postgres]
+-- What the user may do here: make a store, look, add, work, steer; and who owns the store.
+SELECT current_user, has_database_privilege(current_database(), 'CREATE'),
+       to_regclass(:schema || '.meta') IS NOT NULL,
+       coalesce(has_table_privilege(to_regclass(:schema || '.jobs'), 'SELECT'), false),
+       coalesce(has_table_privilege(to_regclass(:schema || '.jobs'), 'INSERT'), false),
+       coalesce(has_table_privilege(to_regclass(:schema || '.runs'), 'INSERT'), false),
+       coalesce(has_table_privilege(to_regclass(:schema || '.queues'), 'DELETE'), false),
+       (SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = :schema);
+
+-- name: connections_left [postgres]
+-- Those for everyone; a few more are kept for superusers.
+SELECT current_setting('max_connections')::integer
+       - current_setting('superuser_reserved_connections')::integer - count(*),
+       count(*) FILTER (WHERE application_name = 'svcq' AND datname = current_database())
+FROM pg_stat_activity WHERE backend_type = 'client backend';
+
+-- name: vacuumed [postgres]
+-- The table of ours that has the most to clean up, and when that was last done.
+SELECT relname, n_dead_tup, n_live_tup,
+       (extract(epoch FROM clock_timestamp() - greatest(last_autovacuum, last_vacuum)) * 1000)::bigint
+FROM pg_stat_user_tables WHERE schemaname = :schema ORDER BY n_dead_tup DESC LIMIT 1;
+
+-- name: oldest_transaction [postgres]
+-- Nothing that it might still see can be cleaned up, in whichever database of the server.
+SELECT pid, coalesce(nullif(application_name, ''), 'a program without a name'), datname,
+       (extract(epoch FROM clock_timestamp() - xact_start) * 1000)::bigint
+FROM pg_stat_activity
+WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+ORDER BY xact_start LIMIT 1;

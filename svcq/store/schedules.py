@@ -169,8 +169,8 @@ def listed(
     fired_by: str | None,
 ) -> list[Schedule]:  # fmt: skip
     rows = tx.rows(
-        "schedules", after=after, n=n, paused=None if paused is None else int(paused), task=task,
-        fired_by=fired_by,
+        "schedules", after_name=after, n=n, paused=None if paused is None else int(paused),
+        task=task, fired_by=fired_by,
     )  # fmt: skip
     return [_seen(row, tx.now) for row in rows]
 

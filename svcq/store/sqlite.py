@@ -19,13 +19,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
 from svcq import errors
+from svcq.host.bell import ring
 from svcq.host.turn import Turn
-from svcq.store.engine import Queries, Row, Statement, load_queries
+from svcq.store.engine import BATCH, Queries, Row, Statement, load_queries
 from svcq.times import format_duration, now_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
+
+    from svcq.host.bell import Bell
 
 # "svcq" in ASCII: how the file says whose it is.
 APPLICATION_ID = 0x73766371
@@ -38,6 +41,8 @@ _POLITE = 0.02
 
 class SqliteTransaction:
     __slots__ = ("_execute", "_queries", "cursor", "now")
+
+    alone = True
 
     def __init__(self, cursor: sqlite3.Cursor, queries: Queries, now: int) -> None:
         self.cursor = cursor
@@ -64,12 +69,38 @@ class SqliteTransaction:
         for name, values in statements:
             execute(queries[name].sql, values)
 
+    def all(self, *statements: Statement) -> list[list[Row]]:
+        execute, queries = self._execute, self._queries
+        return [execute(queries[name].sql, values).fetchall() for name, values in statements]
+
     def run(self, name: str, /, **values: Any) -> int:
         query = self._queries[name]
         return self._execute(query.sql, query.ordered(values)).rowcount
 
     def many(self, name: str, rows: Iterable[Sequence[Any]], /) -> None:
         self.cursor.executemany(self._queries[name].sql, rows)
+
+    def stream(self, name: str, /, **values: Any) -> Iterator[list[Row]]:
+        query = self._queries[name]
+        cursor = self.cursor.connection.execute(query.sql, query.ordered(values))
+        while rows := cursor.fetchmany(BATCH):
+            yield rows
+
+    def fill(self, name: str, rows: Sequence[Sequence[Any]], /) -> None:
+        table, columns = self._queries[name].reads()
+        marks = ", ".join("?" * len(columns))
+        # The names are those of a statement of ours.
+        into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
+        self.cursor.executemany(into, rows)
+
+    def script(self, text: str, /) -> None:
+        """Statement by statement: executescript would commit the transaction we are in."""
+        statement = ""
+        for line in text.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self._execute(statement)
+                statement = ""
 
 
 class Writing(SqliteTransaction):
@@ -98,12 +129,14 @@ class Writing(SqliteTransaction):
 
 class SqliteEngine:
     name = "sqlite"
+    shared = False
 
     def __init__(
-        self, path: str, *, busy_wait_ms: int = 30_000, clock: Callable[[], int] = now_ms
+        self, path: str, *, busy_wait_ms: int = 30_000, clock: Callable[[], int] | None = None
     ) -> None:
-        self.path = path
-        self.clock = clock
+        self.path = self.where = path
+        self.bells = f"{path}-bells"
+        self.clock = clock or now_ms
         self._busy_wait_ms = busy_wait_ms
         self._queries = load_queries(self.name)
         self._turn = Turn(f"{path}-turn")
@@ -129,7 +162,14 @@ class SqliteEngine:
                 if cursor.connection.in_transaction:
                     cursor.execute("COMMIT")
 
-    def write(self, *, durable: bool, polite: bool = False) -> Writing:
+    def look(self, *statements: Statement) -> list[list[Row]]:
+        with self.read() as tx:
+            return tx.all(*statements)
+
+    def add_call(self, _: Row) -> None:
+        """It has no messages to spare."""
+
+    def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (whoever writes here is)
         return Writing(self, self._queries, durable, polite)
 
     def begin(self, durable: bool, polite: bool) -> tuple[sqlite3.Cursor, int]:
@@ -186,8 +226,13 @@ class SqliteEngine:
                 self._connection.execute("ROLLBACK")
 
     @contextmanager
-    def borrowed(self, connection: sqlite3.Connection) -> Iterator[SqliteTransaction]:
+    def borrowed(self, connection: Any, *, alone: bool = True) -> Iterator[SqliteTransaction]:  # noqa: ARG002
         """A part of the caller's own transaction: it commits, or does not, with theirs."""
+        if not isinstance(connection, sqlite3.Connection):
+            raise errors.InvalidInput(
+                f"The connection is one of {type(connection).__module__.partition('.')[0]}, and "
+                f"the store {self.path} is a file of SQLite: give a connection of sqlite3 to it."
+            )
         with self._explained():
             cursor = connection.cursor()
             cursor.row_factory = None
@@ -222,7 +267,38 @@ class SqliteEngine:
             version = self._cursor().execute("PRAGMA data_version").fetchone()[0]
             return version, self._own_writes
 
-    def give_back_space(self) -> None:
+    def settle(self, tx: SqliteTransaction) -> None:
+        """Whoever writes is alone."""
+
+    def ring(self, whom: str = "") -> None:
+        ring(os.path.join(self.bells, whom) if whom else self.bells)
+
+    def at_once(self, name: str, /, **values: Any) -> int:
+        with self.write(durable=False) as tx:
+            return tx.run(name, **values)
+
+    def hear(self, bell: Bell, whom: str = "") -> nullcontext[None]:  # noqa: ARG002
+        """Everyone who writes here can reach it."""
+        return nullcontext()
+
+    def size(self) -> int:
+        """Of the file and what stands beside it."""
+        total = 0
+        for name in (self.path, f"{self.path}-wal"):
+            with suppress(FileNotFoundError):
+                total += os.stat(name).st_size
+        return total
+
+    def keep_copy(self, version: int) -> None:
+        """Before an upgrade from a version."""
+        from svcq.store import files
+
+        files.copy(self.path, files.backup_name(self.path, version), environments=True)
+
+    def fresh(self) -> SqliteEngine:
+        return SqliteEngine(self.path, busy_wait_ms=self._busy_wait_ms, clock=self.clock)
+
+    def tidy(self) -> None:
         """Shrink the file by pages that deletions freed."""
         with self._lock, self._explained():
             # It answers each page with a row of no columns, at the first of which execute() stops.

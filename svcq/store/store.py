@@ -4,7 +4,6 @@ writes the ledger and commits. Nothing else writes the database.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -12,24 +11,21 @@ from functools import cached_property
 
 from svcq import errors
 from svcq.config import Config
-from svcq.host.bell import ring
 from svcq.later import Later
 from svcq.policy import NewJob
 from svcq.states import FINISHED, State
 from svcq.store import enqueue as adding
-from svcq.store import files, versions
-from svcq.store.engine import Transaction
+from svcq.store import versions
+from svcq.store.engine import Conflict, NotAlone, Transaction
 from svcq.store.enqueue import Added
 from svcq.store.lanes import default_aging
 from svcq.store.ledger import Ledger
-from svcq.store.sqlite import SqliteEngine
-from svcq.times import now_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import json
     from pathlib import Path
-    from typing import Any
+    from typing import Any, Concatenate, ParamSpec, TypeVar
 
     from svcq.jobs import Change, Claim, Job, Outcome, Run
     from svcq.store import claim as claiming
@@ -38,6 +34,7 @@ if TYPE_CHECKING:
         declared,
         ends,
         facts,
+        machines,
         moves,
         queues,
         read,
@@ -53,13 +50,18 @@ if TYPE_CHECKING:
     from svcq.store.claim import Claimer
     from svcq.store.clocks import Standing
     from svcq.store.declared import Declared
+    from svcq.store.engine import Engine
     from svcq.store.facts import Facts
     from svcq.store.finish import Report
+    from svcq.store.machines import Service
     from svcq.store.queues import Queue
     from svcq.store.read import Filter
     from svcq.store.stats import Activity, QueueStats, Rollup
     from svcq.store.timetable import Timetable
     from svcq.store.workers import Orders, Worker, WorkerInfo
+
+    Said = ParamSpec("Said")
+    Answer = TypeVar("Answer")
 else:
     json = Later("json")
     claiming = Later("svcq.store.claim")
@@ -69,6 +71,7 @@ else:
     ends = Later("svcq.store.ends")
     facts = Later("svcq.store.facts")
     finishing = Later("svcq.store.finish")
+    machines = Later("svcq.store.machines")
     moves = Later("svcq.store.moves")
     queues = Later("svcq.store.queues")
     read = Later("svcq.store.read")
@@ -81,17 +84,37 @@ else:
 
 # Between batches of a long clean-up, so that others get their turn at the store.
 _BATCH_PAUSE = 0.001
+_TRIES = 5
+_LAST = (1 << 63) - 1  # the highest number there can be
+
+
+def again(
+    verb: Callable[Concatenate[Store, Said], Answer],
+) -> Callable[Concatenate[Store, Said], Answer]:
+    """A verb whose transaction a database may end, since another one waits for it: nothing of it
+    was written, and it is done anew."""
+
+    def tried(self: Store, /, *args: Said.args, **kwargs: Said.kwargs) -> Answer:
+        for _ in range(_TRIES):
+            try:
+                return verb(self, *args, **kwargs)
+            except Conflict:
+                continue
+        return verb(self, *args, **kwargs)
+
+    tried.__name__, tried.__doc__ = verb.__name__, verb.__doc__
+    return tried
 
 
 class Store:
-    def __init__(self, engine: SqliteEngine, config: Config) -> None:
+    def __init__(self, engine: Engine, config: Config) -> None:
         self.engine = engine
         self.config = config
         self.program = versions.newest(versions.schema_folder(engine.name))
         self._aging = default_aging(config)
         self._found_work = False  # the last claim was filled: the next need not look first
-        self.bells = f"{engine.path}-bells"
-        self._clock_bells = f"{self.bells}/clocks"
+        self._ends_tied = False  # the last reports were of jobs that others depend on
+        self.bells = engine.bells
 
     @cached_property
     def _turns(self) -> turns.Turns:
@@ -102,45 +125,50 @@ class Store:
         """The verbs of schedules."""
         from svcq.store.timetable import Timetable
 
-        return Timetable(self.engine, self.config, self._writing, self._clock_bells)
+        return Timetable(self.engine, self.config, self._writing)
 
     def close(self) -> None:
         self.engine.close()
 
     @contextmanager
     def _writing(
-        self, *, durable: bool = True, polite: bool = False
+        self, *, durable: bool = True, polite: bool = False, alone: bool = True
     ) -> Iterator[tuple[Transaction, Ledger]]:
-        with self.engine.write(durable=durable, polite=polite) as tx:
+        with self.engine.write(durable=durable, polite=polite, alone=alone) as tx:
             ledger = Ledger(tx)
             yield tx, ledger
             ledger.write()
         if ledger.wakes:
-            ring(self.bells)
+            self.engine.ring()
 
     # Adding
 
-    def enqueue(
-        self, jobs: Sequence[NewJob], connection: sqlite3.Connection | None = None
-    ) -> list[Added]:
+    @again
+    def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Added]:
         """Add jobs, all or none; with `connection`, as a part of the caller's transaction."""
         if not jobs:
             return []
         if connection is None:
             if len(jobs) == 1 and jobs[0].plan.plain:
-                with self.engine.write(durable=True) as tx:
+                if (one := adding.add_call(self.engine, jobs[0])) is not None:
+                    self.engine.ring()
+                    return [one]
+                with self.engine.write(durable=True, alone=False) as tx:
                     added = [adding.add_plain(tx, jobs[0], self._aging)]
-                ring(self.bells)
+                self.engine.ring()
                 return added
-            with self._writing() as (tx, ledger):
+            alone = not all(job.plan.plain for job in jobs)
+            with self._writing(alone=alone) as (tx, ledger):
                 return adding.add(tx, ledger, jobs, self._aging)
-        # Nobody can be told before the caller commits: workers see it at their next look.
-        with self.engine.borrowed(connection) as tx:
+        # On a file nobody can be told before the caller commits: workers see it at their next look.
+        plain = all(job.plan.plain for job in jobs)
+        with self.engine.borrowed(connection, alone=not plain) as tx:
             ledger = Ledger(tx)
             added = adding.add(tx, ledger, jobs, self._aging)
             ledger.write()
             return added
 
+    @again
     def enqueue_once(
         self, jobs: Sequence[NewJob], request: requests.Request
     ) -> tuple[list[Added], bool]:
@@ -156,34 +184,58 @@ class Store:
 
     # Running
 
+    @again
     def claim(self, claimer: Claimer, n: int = 1) -> list[Claim]:
-        """Take up to `n` jobs. Not durable by itself: a claim that a power cut undoes never ran."""
+        """Take up to `n` jobs. In a file not durable by itself: a claim that a power cut undoes
+        never ran. The crash of a server leaves the workers at work on what they have claimed."""
         if n < 1:
             return []
         if not self._found_work:
-            with self.engine.read() as tx:
-                if not claiming.has_work(tx, claimer):
-                    return []
+            # Without the write lock: whether a claim might find something.
+            seen = claiming.view(self.engine.look, claimer, self.engine.clock())
+            if not (seen.lanes or seen.late):
+                return []
+        try:
+            return self._claim(claimer, n, alone=False)
+        except NotAlone:
+            return self._claim(claimer, n, alone=True)
+
+    def _claim(self, claimer: Claimer, n: int, *, alone: bool) -> list[Claim]:
         while True:
-            with self._writing(durable=False, polite=True) as (tx, ledger):
-                if tidy.expire(tx, ledger, self.config) == tidy.BATCH:
-                    continue  # there may be more, and none of them may start
-                if not workers.may_claim(tx, claimer.worker):
+            durable = self.engine.shared
+            with self._writing(durable=durable, polite=True, alone=alone) as (tx, ledger):
+                # The clock as it was last heard will do: whoever is late by less is seen next time.
+                seen = claiming.view(tx.all, claimer, self.engine.clock())
+                if tx.alone or seen.late:
+                    tidy.must_be_alone(tx)
+                    if tidy.expire(tx, ledger, self.config) == tidy.BATCH:
+                        continue  # there may be more, and none of them may start
+                if not workers.may_claim(claimer.worker, seen.asked):
                     return []
-                tidy.promote(tx, ledger)
-                ledger.settle_keys()
-                claims = claiming.claim(tx, ledger, claimer, n, self._turns)
+                lanes = seen.lanes if not tx.alone else None
+                if tx.alone:
+                    tidy.promote(tx, ledger)
+                    ledger.settle_keys()
+                claims = claiming.claim(tx, ledger, claimer, n, self._turns, lanes)
                 self._found_work = len(claims) == n
                 return claims
 
+    @again
     def finish(self, reports: Sequence[Report]) -> list[State | None]:
         """What became of each job; None for a report that came too late and changed nothing."""
-        with self._writing(polite=True) as (tx, ledger):
-            return finishing.finish(tx, ledger, reports, self.config)
+        try:
+            return self._finish(reports, alone=self._ends_tied)
+        except NotAlone:
+            return self._finish(reports, alone=True)
+
+    def _finish(self, reports: Sequence[Report], *, alone: bool) -> list[State | None]:
+        with self._writing(polite=True, alone=alone) as (tx, ledger):
+            states, self._ends_tied = finishing.finish(tx, ledger, reports, self.config)
+            return states
 
     def progress(self, claim: Claim, fraction: float, note: str | None = None) -> bool:
         """Whether the run still holds the job and the progress was taken."""
-        with self._writing(durable=False, polite=True) as (tx, ledger):
+        with self._writing(durable=False, polite=True, alone=False) as (tx, ledger):
             taken = tx.run("set_progress", id=claim.id, worker=claim.worker, run=claim.run,
                            progress=fraction, note=note)  # fmt: skip
             if taken:
@@ -200,6 +252,7 @@ class Store:
         with self.engine.read() as tx:
             return [row[0] for row in tx.rows("conditions")]
 
+    @again
     def declare(self, tasks: Mapping[str, Declared]) -> None:
         """What tasks say of themselves, from one who has imported them; written if it is news."""
         if not tasks:
@@ -223,7 +276,7 @@ class Store:
     # Workers
 
     def register(self, info: WorkerInfo) -> int:
-        with self.engine.write(durable=True) as tx:
+        with self.engine.write(durable=True, alone=False) as tx:
             return workers.register(tx, info, self.program)
 
     def heartbeat(self, worker: int, lease_ms: int | None = None) -> None:
@@ -235,22 +288,26 @@ class Store:
 
     def beat(self, worker: int, lease_ms: int | None = None) -> bool:
         """As heartbeat; False for a worker that was given up as lost."""
-        with self.engine.write(durable=False) as tx:
+        with self.engine.write(durable=False, alone=False) as tx:
             return workers.beat(tx, worker, lease_ms)
+
+    def pulse(self, worker: int, silence_ms: int) -> bool:
+        """A sign of life that nobody holds up, and for how long there may be none; False for a
+        worker that was given up as lost."""
+        return bool(self.engine.at_once("pulse", id=worker, silence_ms=silence_ms))
 
     def drain(self, worker: int, *, now: bool = False) -> None:
         """Ask a worker to finish what it holds and end; or to end now."""
-        with self.engine.write(durable=True) as tx:
+        with self.engine.write(durable=True, alone=False) as tx:
             state = "stopping" if now else "draining"
             if not tx.run("set_worker_state", id=worker, state=state):
                 raise errors.NotFound(
                     f"There is no worker {worker} that runs: svcq worker list shows those that do."
                 )
-        ring(self.bells)
+        self.engine.ring()
 
     def orders(self, worker: int) -> Orders:
-        with self.engine.read() as tx:
-            return workers.orders(tx, worker)
+        return workers.orders(self.engine.look, worker)
 
     def workers(self, *, ended: bool = False) -> list[Worker]:
         with self.engine.read() as tx:
@@ -263,7 +320,7 @@ class Store:
 
     def leave(self, worker: int) -> None:
         """A worker that holds nothing any more ends."""
-        with self.engine.write(durable=True) as tx:
+        with self.engine.write(durable=True, alone=False) as tx:
             tx.run("end_worker", id=worker, now=tx.now)
 
     def runs_of(self, worker: int) -> list[tuple[int, int]]:
@@ -277,11 +334,27 @@ class Store:
             row = tx.row("meta", key="store_id")
             return "" if row is None else str(row[0])
 
+    @again
     def rescue(self, worker: int, outcome: Outcome) -> list[int]:
         """Take back what a lost worker held, once its process trees are dead."""
         with self._writing() as (tx, ledger):
             return workers.rescue(tx, ledger, worker, outcome, self.config)
 
+    @again
+    def rescue_silent(self, worker: int, beat: int, outcome: Outcome) -> list[int] | None:
+        """The same for a worker of another machine that has not raised its number for its lease;
+        None when it has done so meanwhile, and keeps what it holds."""
+        with self._writing() as (tx, ledger):
+            if not workers.give_up(tx, worker, beat):
+                return None
+            return workers.rescue(tx, ledger, worker, outcome, self.config)
+
+    def stranded(self) -> list[tuple[int, int]]:
+        """Workers, with their numbers, that have ended and still hold jobs."""
+        with self.engine.read() as tx:
+            return [(worker, beat) for worker, beat in tx.rows("stranded")]
+
+    @again
     def rescue_lapsed(self, outcome: Outcome) -> list[int]:
         """The same for workers written by hand whose lease has run out."""
         with self.engine.read() as tx:
@@ -297,48 +370,57 @@ class Store:
 
     # What people do with jobs
 
+    @again
     def cancel(self, job: int, reason: str = "cancelled by request") -> State:
         with self._writing() as (tx, ledger):
             return moves.cancel(tx, ledger, job, reason)
 
+    @again
     def suspend(self, job: int, *, paused: bool = True) -> None:
         with self._writing() as (tx, ledger):
             moves.suspend(tx, ledger, job, paused=paused)
 
+    @again
     def hold(self, job: int) -> State:
         with self._writing() as (tx, ledger):
             return moves.hold(tx, ledger, job)
 
+    @again
     def release(self, job: int) -> State:
         with self._writing() as (tx, ledger):
             return moves.release(tx, ledger, job)
 
+    @again
     def retry(self, job: int) -> State:
         with self._writing() as (tx, ledger):
             return moves.retry(tx, ledger, job)
 
+    @again
     def copy(self, job: int) -> int:
         """A new job like an old one, without its name, unique key and parents; its id."""
         with self._writing() as (tx, ledger):
             return moves.copy(tx, ledger, job, self._aging)
 
+    @again
     def move(self, job: int, *, to_front: bool = True) -> None:
         with self._writing() as (tx, ledger):
             moves.move(tx, ledger, job, to_front=to_front)
 
+    @again
     def edit(self, job: int, new: NewJob, said: Collection[str]) -> State:
         with self._writing() as (tx, ledger):
             return editing.edit(tx, ledger, job, new, said, self._aging)
 
     # Queues
 
+    @again
     def set_queue(self, name: str, settings: Mapping[str, Any]) -> Queue:
         with self.engine.write(durable=True) as tx:
             stale_ranks = queues.save_queue(tx, name, settings, self._aging)
             queue = queues.read_queue(tx, name)
         if stale_ranks:
             self._rerank(name)
-        ring(self.bells)
+        self.engine.ring()
         return queue
 
     def _rerank(self, name: str) -> None:
@@ -348,10 +430,11 @@ class Store:
             with self._writing() as (tx, ledger):
                 queues.rerank(tx, ledger, name, ids[start : start + queues.RERANK_BATCH])
 
+    @again
     def pause(self, queue: str, *, paused: bool = True) -> None:
         with self.engine.write(durable=True) as tx:
             queues.pause(tx, queue, paused=paused)
-        ring(self.bells)
+        self.engine.ring()
 
     def queue(self, name: str) -> Queue:
         with self.engine.read() as tx:
@@ -361,17 +444,21 @@ class Store:
         with self.engine.read() as tx:
             return queues.read_queues(tx)
 
+    @again
     def delete_queue(self, name: str) -> None:
         with self.engine.write(durable=True) as tx:
+            self.engine.settle(tx)  # nobody may be about to add a job to it
             queues.delete_queue(tx, name)
 
     # Time
 
+    @again
     def promote(self) -> int:
         """Let scheduled and retrying jobs go whose time has come; a claim does the same."""
         with self._writing(durable=False) as (tx, ledger):
             return tidy.promote(tx, ledger)
 
+    @again
     def expire(self) -> int:
         """Let those end that were to start by now and did not; a claim does the same."""
         with self.engine.read() as tx:
@@ -380,6 +467,7 @@ class Store:
         with self._writing() as (tx, ledger):
             return tidy.expire(tx, ledger, self.config)
 
+    @again
     def cleanup(self) -> int:
         """Remove what is past its retention, in small steps; return how many jobs went."""
         removed = sum(self._clean(state) for state in sorted(FINISHED))
@@ -387,7 +475,7 @@ class Store:
             tidy.sweep(tx, self.config)
         while self._forget_changes():
             time.sleep(_BATCH_PAUSE)
-        self.engine.give_back_space()
+        self.engine.tidy()
         return removed
 
     def _forget_changes(self) -> bool:
@@ -416,6 +504,7 @@ class Store:
             after, after_id, _ = rows[-1]
             time.sleep(_BATCH_PAUSE)
 
+    @again
     def purge(self, states: Collection[State], queue: str | None = None) -> int:
         """Remove all jobs in the given states, whatever their age; never what a worker holds."""
         if State.PROCESSING in states:
@@ -438,10 +527,12 @@ class Store:
 
     # Looking
 
-    def get(self, job: int, connection: sqlite3.Connection | None = None) -> Job:
+    def get(self, job: int, connection: Any = None) -> Job:
         """A job; with `connection`, as the caller's transaction sees it."""
         opened = self.engine.read()
-        with opened if connection is None else self.engine.borrowed(connection) as tx:
+        if connection is not None:
+            opened = self.engine.borrowed(connection, alone=False)
+        with opened as tx:
             return read.get_job(tx, job, self.config)
 
     def find_named(self, name: str) -> int:
@@ -479,9 +570,14 @@ class Store:
         with self.engine.read() as tx:
             return facts.first_in_line(tx, n, self.config)
 
-    def changes(self, cursor: int, limit: int = 1000) -> list[Change]:
+    def changes(self, cursor: int, limit: int = 1000, until: int = _LAST) -> list[Change]:
         with self.engine.read() as tx:
-            return read.changes_after(tx, cursor, limit)
+            return read.changes_after(tx, cursor, limit, until)
+
+    def writers(self) -> frozenset[str]:
+        """The transactions that may yet commit changes with numbers below those that are seen."""
+        with self.engine.read() as tx:
+            return frozenset(row[0] for row in tx.rows("writers"))
 
     def last_change(self) -> int:
         with self.engine.read() as tx:
@@ -497,7 +593,13 @@ class Store:
     def clocks(self) -> Standing:
         """Who fires schedules, and what comes next."""
         with self.engine.read() as tx:
-            return clocks.standing(tx, self._clock_bells)
+            others = machines.services(tx, self.engine)
+            return clocks.standing(tx, f"{self.bells}/clocks", others, self.config.directory)
+
+    def services(self) -> list[Service]:
+        """Of all machines that share the store; none where it is not shared."""
+        with self.engine.read() as tx:
+            return machines.services(tx, self.engine)
 
     def write_mark(self) -> tuple[int, int]:
         """A cheap look at whether anything was written: differs from the last one if so."""
@@ -518,7 +620,7 @@ class Store:
 
     def size(self) -> int:
         """How much of the disk it takes, in bytes."""
-        return files.size(self.engine.path)
+        return self.engine.size()
 
     def activity(self, queue: str | None = None, minutes: int = 60) -> list[Activity]:
         with self.engine.read() as tx:
@@ -528,30 +630,17 @@ class Store:
 
     def backup(self, target: Path, *, environments: bool = False) -> None:
         """An online copy, checked; environments stay behind unless asked for."""
-        files.copy(
-            self.engine.path, target, environments=environments, settle=self._take_from_workers
-        )
+        from svcq.store.backup import back_up
 
-    def _take_from_workers(self, path: str) -> None:
-        """Nobody works on a copy: what was running waits again there. And no process is of a run
-        of its: whoever opened it beside the original would end that one's jobs as left over."""
-        from svcq.jobs import interrupted
-
-        engine = SqliteEngine(path, clock=self.engine.clock)
-        with closing(engine), engine.write(durable=True) as tx:
-            ledger = Ledger(tx)
-            for worker in workers.workers(tx, ended=False):
-                outcome = interrupted("it was running when the backup was made")
-                workers.rescue(tx, ledger, worker.id, outcome, self.config)
-            ledger.write()
-            files.name_anew(tx)
+        back_up(self.engine, target, self.config, environments=environments)
 
     def export(self, *, environments: bool = False) -> Iterator[str]:
         """Lines of JSON, from one consistent view that others can go on writing under."""
-        view = SqliteEngine(self.engine.path, clock=self.engine.clock)
+        view = self.engine.fresh()
         with closing(view), view.read() as tx:
             yield from transfer.export(tx, environments=environments)
 
+    @again
     def import_lines(self, lines: Iterable[str]) -> int:
         """Add what an export wrote, all or none; how many jobs there were."""
         with self._writing() as (tx, ledger):
@@ -565,42 +654,3 @@ class Store:
     def list(self, wanted: Filter) -> list[Job]:
         with self.engine.read() as tx:
             return read.list_jobs(tx, wanted, self.config)
-
-
-def upgrade_store(config: Config) -> tuple[int, int]:
-    """Bring the store's schema up to date, after a backup copy; the version before and after."""
-    path = _store_file(config)
-    files.open_or_make(path)
-    with closing(SqliteEngine(path, busy_wait_ms=config.busy_wait)) as engine:
-        folder = versions.schema_folder(engine.name)
-        with engine.read() as tx:
-            versions.check_upgrade(tx, versions.newest(folder), path)
-            version, _ = versions.read_version(tx)
-        if version < versions.newest(folder):
-            files.copy(path, files.backup_name(path, version), environments=True)
-        with engine.write(durable=True) as tx:
-            return versions.migrate(engine.connection(), tx, folder)
-
-
-def open_store(config: Config, *, clock: Callable[[], int] = now_ms) -> Store:
-    """The store the configuration names, made if it is not there yet."""
-    path = _store_file(config)
-    files.open_or_make(path)
-    engine = SqliteEngine(path, busy_wait_ms=config.busy_wait, clock=clock)
-    store = Store(engine, config)
-    try:
-        with engine.read() as tx:
-            versions.check_version(tx, store.program, path)
-    except BaseException:
-        engine.close()
-        raise
-    return store
-
-
-def _store_file(config: Config) -> str:
-    if "://" in config.store:
-        scheme = config.store.split("://")[0]
-        raise errors.InvalidInput(
-            f"A store on {scheme} is not supported by this version: name a file as the store."
-        )
-    return config.store

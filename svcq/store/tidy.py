@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from svcq.config import Config
 from svcq.jobs import FINISHED, State, waiting_state
 from svcq.store import ends
-from svcq.store.engine import Transaction
+from svcq.store.engine import NotAlone, Transaction
 from svcq.store.lanes import default_aging
 from svcq.store.ledger import Ledger
 from svcq.store.letters import copy_dead_letter
@@ -21,6 +21,11 @@ from svcq.times import DAY, MINUTE
 BATCH = 200
 MOST_FIRINGS = 1000  # kept of each schedule
 CHANGES_BATCH = 5000
+
+
+def must_be_alone(tx: Transaction) -> None:
+    if not tx.alone:
+        raise NotAlone
 
 
 def promote(tx: Transaction, ledger: Ledger, n: int = BATCH) -> int:
@@ -91,7 +96,8 @@ def past_retention(
 def sweep(tx: Transaction, config: Config) -> None:
     """The small things that pile up beside jobs."""
     tx.run("free_stale_windows", now=tx.now)
-    tx.run("delete_environments")
+    unused = [row[0] for row in tx.rows("unused_environments")]
+    tx.run("delete_environments", ids=json.dumps(unused))
     tx.run("forget_minutes", before=(tx.now - config.retention.activity) // MINUTE)
     tx.run("forget_firings", before=tx.now - config.retention.firings, n=5000)
     tx.run("forget_surplus_firings", most=MOST_FIRINGS, n=5000)

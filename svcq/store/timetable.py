@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from svcq.errors import StoreError, SvcqError
-from svcq.host.bell import ring
 from svcq.schedules import OURS, Definition, Firing, Schedule, decide
 from svcq.store import firing, schedules
 from svcq.store.engine import Transaction
@@ -15,22 +14,23 @@ from svcq.times import MINUTE
 
 if TYPE_CHECKING:
     from svcq.config import Config
+    from svcq.store.engine import Engine
     from svcq.store.ledger import Ledger
-    from svcq.store.sqlite import SqliteEngine
 
     Writing = Callable[[], AbstractContextManager[tuple[Transaction, Ledger]]]
 
 BATCH = 100  # schedules in one transaction
+CLOCKS = "clocks"  # whom to ring
 
 
 class Timetable:
     """The schedules of a store."""
 
-    def __init__(self, engine: SqliteEngine, config: Config, writing: Writing, bells: str) -> None:
+    def __init__(self, engine: Engine, config: Config, writing: Writing) -> None:
         self._engine = engine
         self._config = config
         self._writing = writing
-        self.bells = bells
+        self.bells = f"{engine.bells}/{CLOCKS}"
 
     # What people do with schedules
 
@@ -65,7 +65,7 @@ class Timetable:
         with self._writing() as (tx, ledger):
             yield tx
             ledger.told_of_schedules()
-        ring(self.bells)
+        self._engine.ring(CLOCKS)
 
     # Firing
 

@@ -154,6 +154,9 @@ class Importer:
                 raise self._bad(line, error)
             self._tie(child, [(ids[parent], needs, met) for parent, needs, met in parents])
         self._refuse_cycles()
+        if self._keeps_ids and ids:
+            # Last: where a sequence gives ids, to set it is not undone with the rest.
+            self._tx.row("ids_from", last=max(ids))
         return len(ids)
 
     def _take(self, line: str) -> None:
@@ -229,7 +232,6 @@ class Importer:
         if old in self._new_ids:
             raise InvalidInput(f"The job {old} stands twice")
         if self._keeps_ids:
-            self._tx.run("ids_from", last=old)
             new = old
         else:
             row = self._tx.row("take_ids", n=1)

@@ -24,7 +24,7 @@ _NEWEST = 1 << 62
 
 def export_schedules(tx: Transaction, *, environments: bool) -> Iterator[str]:
     after = ""
-    while rows := tx.rows("export_schedules", after=after, n=BATCH):
+    while rows := tx.rows("export_schedules", after_name=after, n=BATCH):
         after = rows[-1][0]
         for row in rows:
             schedule = dict(zip(_COLUMNS, row, strict=True))

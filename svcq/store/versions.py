@@ -1,14 +1,13 @@
 """The store's version: what a program may open, and how a store is brought up to date.
 
 `version` is the schema of the store, `oldest_program` the oldest schema version whose programs may
-still use it. schema/sqlite/NNNN.sql adds to the schema; NNNN-remove.sql takes away what the
+still use it. schema/ENGINE/NNNN.sql adds to the schema; NNNN-remove.sql takes away what the
 version before still used, and is held back while a worker of an older program is registered.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 
 from svcq.errors import StoreVersion
 from svcq.store.engine import Transaction
@@ -50,9 +49,7 @@ def read_version(tx: Transaction) -> tuple[int, int]:
     return version, oldest
 
 
-def migrate(
-    connection: sqlite3.Connection, tx: Transaction, folder: str, *, fresh: bool = False
-) -> tuple[int, int]:
+def migrate(tx: Transaction, folder: str, *, fresh: bool = False) -> tuple[int, int]:
     """Bring the schema up to date inside an open transaction; return the version before and after.
 
     A removal waits, and with it `oldest_program`, until no older worker is registered.
@@ -61,7 +58,7 @@ def migrate(
     numbers = sorted(_numbers(folder))
     for number in numbers:
         if number > before:
-            _run_script(connection, os.path.join(folder, f"{number:04}.sql"))
+            _run_script(tx, os.path.join(folder, f"{number:04}.sql"))
     after = max(before, numbers[-1])
     for number in numbers:
         removal = os.path.join(folder, f"{number:04}-remove.sql")
@@ -70,22 +67,16 @@ def migrate(
         row = tx.row("older_workers", program=number)
         if row and row[0]:
             break
-        _run_script(connection, removal)
+        _run_script(tx, removal)
         oldest = number
     tx.run("set_meta", key="version", value=after)
     tx.run("set_meta", key="oldest_program", value=max(oldest, 1))
     return before, after
 
 
-def _run_script(connection: sqlite3.Connection, script: str) -> None:
-    """Statement by statement: executescript would commit the transaction we are in."""
-    statement = ""
-    with open(script, encoding="utf-8") as lines:
-        for line in lines:
-            statement += line
-            if sqlite3.complete_statement(statement):
-                connection.execute(statement)
-                statement = ""
+def _run_script(tx: Transaction, script: str) -> None:
+    with open(script, encoding="utf-8") as file:
+        tx.script(file.read())
 
 
 def _numbers(folder: str) -> list[int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from svcq.config import Config
 from svcq.errors import NotFound
 from svcq.jobs import Outcome
-from svcq.store.engine import Transaction
+from svcq.store.engine import Row, Transaction
 from svcq.store.finish import Report, finish
 from svcq.store.ledger import Ledger
 from svcq.times import iso
@@ -39,7 +40,15 @@ class Worker(NamedTuple):
     started_at: int
     beat: int
     lease_until: int | None
+    heard_at: int | None  # this and the next only where machines share a store
+    silence_ms: int | None  # for how long it may be silent
     running: int
+
+    def is_silent(self, now: int) -> bool:
+        """Whether it is past its lease, by the clock of the store: for people, who may be wrong."""
+        if self.heard_at is None or self.silence_ms is None:
+            return False  # nobody listens for it
+        return now - self.heard_at > self.silence_ms
 
     def as_json(self) -> dict[str, Any]:
         """A worker as every face of svcq prints it."""
@@ -52,6 +61,7 @@ class Worker(NamedTuple):
             "running": self.running,
             "version": self.version,
             "state": self.state,
+            "heard_at": iso(self.heard_at),
         }
 
 
@@ -63,12 +73,15 @@ class Orders(NamedTuple):
     pause: tuple[int, ...]  # jobs that are to stand still
 
 
-def orders(tx: Transaction, worker: int) -> Orders:
-    row = tx.first("worker_state", (worker,))
+def orders(look: Callable[..., list[list[Row]]], worker: int) -> Orders:
+    """`look` is an engine's."""
+    state, cancel, pause = look(
+        ("worker_state", (worker,)), ("cancel_requests", (worker,)), ("paused_runs", (worker,))
+    )
     return Orders(
-        "ended" if row is None else str(row[0]),
-        tuple(job for job, _ in tx.rows("cancel_requests", worker=worker)),
-        tuple(job for (job,) in tx.rows("paused_runs", worker=worker)),
+        str(state[0][0]) if state else "ended",
+        tuple(job for job, _ in cancel),
+        tuple(job for (job,) in pause),
     )
 
 
@@ -94,19 +107,26 @@ def beat(tx: Transaction, worker: int, lease_ms: int | None) -> bool:
     return bool(tx.run("beat", id=worker, lease_until=until))
 
 
-def may_claim(tx: Transaction, worker: int) -> bool:
+def may_claim(worker: int, asked: Row | None) -> bool:
     """Whether it was not asked to end. Nobody would ever take jobs back from one that is not
     there, so that is refused."""
-    row = tx.first("worker_asked", (worker,))
-    if row is None or row[0] == "ended":
+    if asked is None or asked[0] == "ended":
         raise NotFound(
             f"Worker {worker} is not registered, or was given up as lost: register it anew."
         )
-    return bool(row[0] == "running")
+    return bool(asked[0] == "running")
 
 
 def workers(tx: Transaction, *, ended: bool) -> list[Worker]:
-    return [Worker._make(row) for row in tx.rows("workers", ended=ended)]
+    return [Worker._make(row) for row in tx.rows("workers", ended=int(ended))]
+
+
+def give_up(tx: Transaction, worker: int, beat: int) -> bool:
+    """Whether a worker that was silent at this number is ended, and will hear so."""
+    if tx.run("give_up_worker", id=worker, beat=beat, now=tx.now):
+        return True
+    row = tx.first("worker_asked", (worker,))
+    return row is not None and row[0] == "ended"
 
 
 def rescue(
@@ -116,6 +136,6 @@ def rescue(
     reports = [
         Report(job, run, worker, outcome) for job, run in tx.rows("runs_of_worker", worker=worker)
     ]
-    finish(tx, ledger, reports, config)
+    states, _ = finish(tx, ledger, reports, config)
     tx.run("end_worker", id=worker, now=tx.now)
-    return [report.job for report in reports]
+    return [report.job for report, state in zip(reports, states, strict=True) if state is not None]

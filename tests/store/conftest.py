@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +14,10 @@ from svcq.jobs import Claim, Job, Outcome, State, completed
 from svcq.policy import NewJob, Options, make_plan, said_fields
 from svcq.store import Claimer, Report, Store, WorkerInfo, open_store
 
-ENGINES = ("sqlite",)
+if TYPE_CHECKING:
+    from tests.postgres import Server
+
+ENGINES = ("sqlite",) if sys.platform == "win32" else ("sqlite", "postgres")
 
 
 class Clock:
@@ -85,15 +90,19 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    return load(tmp_path / "home", {})
-
-
 @pytest.fixture(params=ENGINES)
-def open_again(
-    request: pytest.FixtureRequest, config: Config, clock: Clock
-) -> Iterator[Callable[[], Store]]:
+def config(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Config]:
+    """A home of its own, and a store of its own on each engine."""
+    if request.param == "sqlite":
+        yield load(tmp_path / "home", {})
+        return
+    server: Server = request.getfixturevalue("postgres")
+    with server.lent() as address:
+        yield load(tmp_path / "home", {"SVCQ_STORE": address})
+
+
+@pytest.fixture
+def open_again(config: Config, clock: Clock) -> Iterator[Callable[[], Store]]:
     """Opens the same store as often as it is called."""
     opened: list[Store] = []
 

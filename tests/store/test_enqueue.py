@@ -1,18 +1,15 @@
-"""Adding jobs: one, many, later, and inside the caller's own transaction."""
+"""Adding jobs: one, many, later."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
-from svcq.errors import InvalidInput, NotFound, StoreError, UniqueTaken
+from svcq.errors import NotFound, UniqueTaken
 from svcq.jobs import State, failed
 from tests.store.conftest import Desk
+from tests.store.tables import COUNTS, look
 
 
 def test_a_job_is_as_it_was_said(desk: Desk) -> None:
@@ -46,6 +43,37 @@ def test_many_jobs_get_numbers_in_a_row(desk: Desk) -> None:
     assert desk.store.counts()["pending"] == 1000
 
 
+def test_a_job_by_itself_is_written_as_one_of_many(desk: Desk) -> None:
+    """The shortest way in decides where it stands in line, too."""
+    desk.store.set_queue("default", {"aging": "90s"})
+    desk.add()  # makes the lane, so that the next one finds it
+    for priority in (0, 7, -3):
+        new = desk.new(args='[["ä\\"\\\\"],{}]', priority=priority, max_attempts=4)
+        before = desk.store.last_change()
+        alone = desk.store.enqueue([new])[0]
+        first, _ = together = desk.store.enqueue([new, new])
+        assert (alone.state, alone.at, alone.queue_options) == first[1:4]
+        rows = look(desk.store, _ROWS)[-3:]
+        assert [row[0] for row in rows] == [alone.id, *(one.id for one in together)]
+        assert rows[0][1:] == rows[1][1:] == rows[2][1:]
+        told = desk.store.changes(before)
+        assert [(change.job, change.kind) for change in told] == [
+            (row[0], "pending") for row in rows
+        ]
+    assert look(desk.store, COUNTS) == [("default", "pending", "work", 10)]
+    assert look(desk.store, "SELECT CAST(sum(n) AS BIGINT) FROM minutes") == [(10,)]
+
+
+_ROWS = """
+SELECT jobs.*, queue, task, command, args, options, created_at, name, tags, owner, cwd, env,
+       host, condition, key, unique_key, orphaned, copy_of FROM (
+    SELECT id, lane, state, priority, ties, waits_on, ready_at, run_at, rank, due_at,
+           expires_at, run
+    FROM jobs) AS jobs
+JOIN specs ON specs.id = jobs.id ORDER BY jobs.id
+"""
+
+
 def test_no_jobs_are_no_work(desk: Desk) -> None:
     assert desk.store.enqueue([]) == []
     assert desk.store.last_change() == 0
@@ -61,7 +89,7 @@ def test_all_or_none_are_added(desk: Desk) -> None:
         with pytest.raises(error):
             desk.store.enqueue([desk.new(queue="new"), desk.new(name="x", tags=["t"]), bad])
         assert desk.told() == before
-    assert desk.add(name="x") == 2
+    assert desk.get(desk.add(name="x")).name == "x"
     with pytest.raises(NotFound):
         desk.store.queue("new")
 
@@ -121,94 +149,3 @@ def test_equal_environments_are_stored_once(desk: Desk) -> None:
     assert numbers[0] is not None
     assert desk.store.environment(numbers[0]) == '{"A":"1","B":"2"}'
     assert desk.store.environment(99) is None
-
-
-@pytest.fixture
-def connect(desk: Desk) -> Callable[..., sqlite3.Connection]:
-    """Another connection to the store's file, with a table of the caller's own."""
-    with closing(sqlite3.connect(desk.store.config.store)) as made, made:
-        made.execute("CREATE TABLE orders (id INTEGER)")
-
-    def connect(**options: object) -> sqlite3.Connection:
-        return sqlite3.connect(desk.store.config.store, **options)  # type: ignore[call-overload]
-
-    return connect
-
-
-def orders(desk: Desk) -> int:
-    with closing(sqlite3.connect(desk.store.config.store)) as own:
-        return own.execute("SELECT count(*) FROM orders").fetchone()[0]
-
-
-LEVELS = ["", "DEFERRED", "IMMEDIATE", "EXCLUSIVE"]
-
-
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("first", [True, False], ids=["job first", "job last"])
-def test_a_job_is_part_of_the_callers_transaction(
-    desk: Desk, connect: Callable[..., sqlite3.Connection], level: str, first: bool
-) -> None:
-    with closing(connect(isolation_level=level)) as own:
-        for end, expected in ((own.rollback, 0), (own.commit, 1)):
-            if first:
-                desk.store.enqueue([desk.new(name="n", tags=["t"])], own)
-            own.execute("INSERT INTO orders VALUES (1)")
-            if not first:
-                desk.store.enqueue([desk.new(name="n", tags=["t"])], own)
-            assert desk.store.counts()["pending"] == 0
-            end()
-            assert (orders(desk), desk.store.counts()["pending"]) == (expected, expected)
-
-
-def test_a_connection_without_transactions_may_begin_its_own(
-    desk: Desk, connect: Callable[..., sqlite3.Connection]
-) -> None:
-    with closing(connect(isolation_level=None)) as own:
-        own.execute("BEGIN")
-        desk.store.enqueue([desk.new()], own)
-        own.execute("ROLLBACK")
-        assert desk.store.counts()["pending"] == 0
-        desk.store.enqueue([desk.new()], own)
-        assert desk.store.counts()["pending"] == 1
-
-
-def test_a_refused_job_leaves_the_callers_transaction_as_it_was(
-    desk: Desk, connect: Callable[..., sqlite3.Connection]
-) -> None:
-    with closing(connect()) as own:
-        own.execute("INSERT INTO orders VALUES (1)")
-        with pytest.raises(NotFound):
-            desk.store.enqueue([desk.new(), desk.new(after=99)], own)
-        desk.store.enqueue([desk.new()], own)
-        own.commit()
-    assert (orders(desk), desk.store.counts()["pending"]) == (1, 1)
-
-
-def test_rows_in_the_callers_form_do_not_disturb_us(
-    desk: Desk, connect: Callable[..., sqlite3.Connection]
-) -> None:
-    parent = desk.add()
-    with closing(connect()) as own:
-        own.row_factory = sqlite3.Row
-        desk.store.enqueue([desk.new(after=parent, unique_key="u", env={"A": "1"})], own)
-        own.row_factory = lambda *_: None
-        desk.store.enqueue([desk.new(after=parent, concurrency_key="k")], own)
-        own.commit()
-    assert desk.store.counts()["blocked"] == 2
-
-
-def test_a_connection_to_another_database_is_refused(desk: Desk, tmp_path: Path) -> None:
-    for path, named in ((":memory:", "a database in memory"), (tmp_path / "shop.db", "shop.db")):
-        with closing(sqlite3.connect(path)) as own:
-            with pytest.raises(InvalidInput, match=f"{named}.*open the store's own file"):
-                desk.store.enqueue([desk.new()], own)
-            assert not own.in_transaction
-
-
-def test_a_closed_connection_is_a_sentence(
-    desk: Desk, connect: Callable[..., sqlite3.Connection]
-) -> None:
-    own = connect()
-    own.close()
-    with pytest.raises(StoreError, match="closed database"):
-        desk.store.enqueue([desk.new()], own)

@@ -29,6 +29,12 @@ JOB = NewJob(Plan("default"), "work", "[[],{}]")
 
 
 @pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Of a file: its subject is one."""
+    return load(tmp_path / "home", {})
+
+
+@pytest.fixture
 def file(config: Config) -> Path:
     """A store with three jobs, closed."""
     store = open_store(config)
@@ -263,12 +269,6 @@ def test_a_store_that_vanishes_is_not_made_anew_behind_its_users_back(
     with pytest.raises(StoreError, match=r"svcq\.db cannot be opened"):
         store.counts()
     assert not file.exists()
-
-
-def test_a_server_is_refused_as_a_store_for_now(tmp_path: Path) -> None:
-    config = load(tmp_path / "home", {"SVCQ_STORE": "postgresql://db/svcq"})
-    with pytest.raises(InvalidInput, match="store on postgresql is not supported"):
-        open_store(config)
 
 
 def test_a_directory_is_no_store(tmp_path: Path) -> None:

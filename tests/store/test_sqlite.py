@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from svcq.config import Config
+from svcq.config import Config, load
 from svcq.errors import StoreBusy, StoreError
 from svcq.jobs import State
 from svcq.policy import NewJob, Plan
@@ -26,6 +26,12 @@ from tests.store.conftest import Desk
 from tests.store.faults import in_child, start_child
 
 JOB = NewJob(Plan("default"), "work")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Of a file: its subject is one."""
+    return load(tmp_path / "home", {})
 
 
 def synchronous(store: Store) -> int:

@@ -11,6 +11,7 @@ from svcq.errors import InvalidInput, NotFound
 from svcq.jobs import State, completed, failed, rejected
 from svcq.store import Filter, Store, tidy
 from tests.store.conftest import Desk
+from tests.store.tables import look, write
 
 DAY = 86_400
 
@@ -24,7 +25,7 @@ def gone(desk: Desk, job: int) -> bool:
 
 
 def rows_in(store: Store, table: str) -> int:
-    return store.engine.connection().execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    return look(store, f"SELECT count(*) FROM {table}")[0][0]
 
 
 def test_jobs_whose_time_has_come_are_promoted(desk: Desk) -> None:
@@ -146,7 +147,7 @@ def test_an_environment_goes_with_the_last_job_that_has_it(desk: Desk) -> None:
     assert claim.env is not None
     for job, left in ((first, 1), (second, 0)):
         desk.store.rescue(desk.worker, rejected("no"))
-        desk.store.engine.connection().execute("DELETE FROM specs WHERE id = ?", (job,))
+        write(desk.store, "DELETE FROM specs WHERE id = ?", (job,))
         desk.store.cleanup()
         assert (desk.store.environment(claim.env) is not None) is bool(left)
 
@@ -222,6 +223,7 @@ def test_old_activity_is_let_go(desk: Desk) -> None:
     assert rows_in(desk.store, "minutes") == 0
 
 
+@pytest.mark.parametrize("config", ["sqlite"], indirect=True)
 def test_the_file_shrinks(desk: Desk, open_again: Callable[[], Store]) -> None:
     file = Path(desk.store.config.store)
     desk.store.enqueue([desk.new("work", f'[["{"x" * 2000}"],{{}}]') for _ in range(2000)])

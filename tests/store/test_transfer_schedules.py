@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ from tests.clients import assert_sentence
 from tests.store.conftest import Clock
 
 SECRET = "s3cret-of-a-schedule"
+EVERY_ENGINE = True
 
 
 @pytest.fixture
-def full(tmp_path: Path, clock: Clock) -> Iterator[Client]:
+def full(tmp_path: Path, clock: Clock, stores: Callable[[], dict[str, str]]) -> Iterator[Client]:
     """A store with schedules of every kind, and a past."""
-    with Client(config=load(tmp_path / "full", {}), clock=clock) as client:
+    with Client(config=load(tmp_path / "full", stores()), clock=clock) as client:
         client.command("true")  # so that ids differ in a store that has others
         client.schedule("cron", "true", cron="0 3 * * *", tz="Europe/Paris", env={"T": SECRET},
                         jitter="1m")  # fmt: skip

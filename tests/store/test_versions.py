@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from svcq.client import Client
-from svcq.config import Config
+from svcq.config import Config, load
 from svcq.errors import StoreVersion
 from svcq.jobs import State, completed
 from svcq.policy import NewJob, Plan
@@ -28,6 +28,12 @@ from tests.lifecycle.homes import PATIENCE
 
 PREVIOUS = Path(__file__).with_name("previous")
 NOW = newest(schema_folder("sqlite"))
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Of a file: its subject is one."""
+    return load(tmp_path / "home", {})
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +222,7 @@ def test_what_the_old_program_needs_is_removed_when_its_last_worker_has_ended(
 
     def upgrade() -> tuple[int, int]:
         with closing(SqliteEngine(config.store)) as engine, engine.write(durable=True) as tx:
-            migrate(engine.connection(), tx, folder)
+            migrate(tx, folder)
             return read_version(tx)
 
     def columns() -> set[str]:
@@ -245,7 +251,7 @@ def test_a_failed_upgrade_changes_nothing(
     (folder / f"{before + 1:04}.sql").write_text("CREATE TABLE half (a);\nCREATE TABLE half (a);\n")
     with closing(SqliteEngine(config.store)) as engine:
         with pytest.raises(Exception, match="half"), engine.write(durable=True) as tx:
-            migrate(engine.connection(), tx, folder)
+            migrate(tx, folder)
         with engine.read() as tx:
             assert read_version(tx) == (before, 1)
     assert old_program.run("print(json.dumps(client.counts()['pending']))") == 1

@@ -18,12 +18,13 @@ from svcq.jobs import Claim, State, completed, lost
 from svcq.policy import NewJob, Options, make_plan
 from svcq.store import Claimer, Filter, Report, Store, WorkerInfo, open_store
 from tests.helpers import eventually
+from tests.store.tables import look
 
 
 def main() -> None:
     program, home, gate, seed, *arguments = sys.argv[1:]
     _wait_at(Path(gate))
-    store = open_store(load(Path(home), {}))
+    store = open_store(load(Path(home)))
     answer = PROGRAMS[program](store, random.Random(int(seed)), *arguments)
     store.close()
     print(json.dumps(answer))
@@ -77,14 +78,14 @@ def drain_limited(store: Store, chance: random.Random, trace: str) -> int:
 def watch_limits(store: Store, _: random.Random, queue: str, limit: str, keys: str) -> list[Any]:
     """Look again and again, each time at one consistent view; what was above its limit."""
     limits = json.loads(keys)
-    connection = store.engine.connection()
     above: list[Any] = []
     left = True
     while left:
-        rows = connection.execute(
+        rows = look(
+            store,
             "SELECT specs.queue, specs.key, jobs.state FROM jobs JOIN specs USING (id) "
-            "WHERE jobs.finished_at IS NULL"
-        ).fetchall()
+            "WHERE jobs.finished_at IS NULL",
+        )
         left = bool(rows)
         running = [(queue, key) for queue, key, state in rows if state == "processing"]
         if sum(where == queue for where, _ in running) > int(limit):
