@@ -49,20 +49,32 @@ class _Lane(NamedTuple):
     keyed: int | None
 
 
-def has_work(tx: Transaction, claimer: Claimer) -> bool:
-    """A look without the write lock: whether a claim might find something."""
-    return bool(_open_lanes(tx, claimer)) or is_late(tx)
+class View(NamedTuple):
+    """What a claim must know before it begins."""
+
+    asked: Row | None  # what the worker was asked for
+    late: bool  # whether the time of a job has come or passed, which goes before any claim
+    lanes: list[_Lane]
 
 
-def is_late(tx: Transaction) -> bool:
-    """Whether the time of a job has come or passed, which goes before any claim."""
-    return bool(tx.rows("due", now=tx.now, n=1) or tx.rows("expired", now=tx.now, n=1))
+def view(ask: Callable[..., list[list[Row]]], claimer: Claimer, now: int) -> View:
+    """`ask` is a transaction's `all`, or an engine's `look`."""
+    asked, due, expired, lanes = ask(
+        ("worker_asked", (claimer.worker,)), ("due", (now, 1)), ("expired", (now, 1)),
+        ("candidates", (claimer.host,)),
+    )  # fmt: skip
+    return View(asked[0] if asked else None, bool(due or expired), _open_to(claimer, lanes))
 
 
-def claim(tx: Transaction, ledger: Ledger, claimer: Claimer, n: int, turns: Turns) -> list[Claim]:
-    """Take up to `n` jobs; the first returned are the first to run."""
+def claim(
+    tx: Transaction, ledger: Ledger, claimer: Claimer, n: int, turns: Turns,
+    lanes: list[_Lane] | None = None,
+) -> list[Claim]:  # fmt: skip
+    """Take up to `n` jobs; the first returned are the first to run. `lanes` if they were read."""
+    if lanes is None:
+        lanes = _open_to(claimer, tx.rows("candidates", host=claimer.host))
     queues: dict[str, _Queue] = {}
-    for lane in _open_lanes(tx, claimer):
+    for lane in lanes:
         if lane.queue not in queues:
             queues[lane.queue] = _Queue(tx, lane)
         queues[lane.queue].lanes.append(lane)
@@ -81,11 +93,10 @@ def claim(tx: Transaction, ledger: Ledger, claimer: Claimer, n: int, turns: Turn
     return claims
 
 
-def _open_lanes(tx: Transaction, claimer: Claimer) -> list[_Lane]:
-    lanes = map(_Lane._make, tx.rows("candidates", host=claimer.host))
+def _open_to(claimer: Claimer, rows: list[Row]) -> list[_Lane]:
     return [
         lane
-        for lane in lanes
+        for lane in map(_Lane._make, rows)
         if (lane.head is not None or lane.keyed is not None)
         and lane.kind in claimer.kinds
         and (claimer.serves is None or claimer.serves(lane.queue))
@@ -200,7 +211,7 @@ def _start(
     if not taken:
         return []
     now = tx.now
-    tx.run("start_runs", ids=json.dumps([row[1] for _, row in taken]), worker=worker, now=now)
+    tx.each(("start_runs", (worker, now, json.dumps([row[1] for _, row in taken]))))
     if queue.rated:
         tx.run("take_rate", queue=queue.name, taken=len(taken), now=now)
     ids_by_task: dict[str, list[int]] = defaultdict(list)

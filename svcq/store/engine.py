@@ -72,7 +72,10 @@ class Transaction(Protocol):
         """As `row`, with values in order: for what runs at every enqueue and every turn."""
 
     def each(self, *statements: Statement) -> None:
-        """Run statements that need nothing of each other's answers."""
+        """Run statements that have no answer, and need none."""
+
+    def all(self, *statements: Statement) -> list[list[Row]]:
+        """The rows of each of these statements, which need nothing of each other's."""
 
     def run(self, name: str, /, **values: Any) -> int:
         """Run a statement and return how many rows it changed."""
@@ -106,6 +109,12 @@ class Engine(Protocol):
 
     def read(self) -> AbstractContextManager[Transaction]:
         """One consistent view."""
+
+    def look(self, *statements: Statement) -> list[list[Row]]:
+        """The rows of each statement, asked for at once; they need not be of one moment."""
+
+    def add_call(self, values: Row, /) -> Row | None:
+        """Add a usual call by add_one_call in one message, durable; None where that cannot be."""
 
     def write(
         self, *, durable: bool, polite: bool = False, alone: bool = True

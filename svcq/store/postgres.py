@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Self
 
 import psycopg
@@ -36,9 +36,13 @@ _NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _COPYABLE = re.compile(r"INSERT INTO (\w+) \(([^)]*)\)\s*VALUES \(((?:\$\d+[:\w ]*[,\s]*)*)\)$")
 _IDLE = psycopg.pq.TransactionStatus.IDLE
-_FEW = 4  # rows: fewer are inserted one by one
+_FEW = 4  # rows: so many are inserted one by one
+_SOME = 1000  # and so many at once; more of them are copied
 # What changes no row of changes, as the setting of a queue, is noticed within so many seconds.
 _LOOK_ANYWAY = 5
+
+
+_Asked = tuple[str, Sequence[Any]]
 
 
 class PostgresTransaction:
@@ -46,7 +50,9 @@ class PostgresTransaction:
     message, and what has no answer goes with the next statement, or with the commit.
     """
 
-    __slots__ = ("_begin", "_behind", "_cursor", "_engine", "_now", "_queries", "_used", "alone")
+    __slots__ = (
+        "_begin", "_behind", "_cursor", "_engine", "_now", "_queries", "_unsaid", "_used", "alone",
+    )  # fmt: skip
 
     def __init__(
         self, engine: PostgresEngine, queries: Queries, begin: Sequence[str], *, alone: bool
@@ -58,6 +64,7 @@ class PostgresTransaction:
         self._behind: list[tuple[str, Sequence[Any]]] = []
         self._now: int | None = None
         self._used = False
+        self._unsaid = True
 
     # Beginning and ending
 
@@ -67,7 +74,7 @@ class PostgresTransaction:
 
     def joined(self, cursor: psycopg.RawCursor[Row], now: int) -> Self:
         """A part of a transaction that someone else has begun."""
-        self._cursor, self._now, self._begin = cursor, now, ()
+        self._cursor, self._now, self._begin, self._unsaid = cursor, now, (), False
         return self
 
     @property
@@ -90,29 +97,36 @@ class PostgresTransaction:
     def commit(self) -> None:
         if self._begin and not self._behind:
             return  # nothing was ever said
+        if self._unsaid:
+            self._flush()  # a first message may have to be said again, which no COMMIT may be
         if self._behind:
-            self._execute("COMMIT", ())
+            self._execute_all([("COMMIT", ())])
         else:
             self._cursor.execute("COMMIT", prepare=False)
 
     def _flush(self) -> None:
         if self._begin or self._behind:
-            self._execute(None, ())
+            self._execute_all([])
 
-    def _execute(self, sql: str | None, values: Sequence[Any]) -> psycopg.RawCursor[Row]:
-        if sql is not None and not self._begin and not self._behind:
+    def _execute(self, sql: str, values: Sequence[Any]) -> psycopg.RawCursor[Row]:
+        if not self._begin and not self._behind:
             return self._cursor.execute(sql, values)
+        (cursor,) = self._execute_all([(sql, values)])
+        return cursor
+
+    def _execute_all(self, statements: Sequence[_Asked]) -> list[psycopg.RawCursor[Row]]:
         while True:
             try:
-                return self._execute_together(sql, values)
+                return self._execute_together(statements)
             except psycopg.Error:
                 # A connection that idled may be dead by now, and nothing was said yet.
-                if not (self._begin and self._used and self.connection.closed):
+                if not (self._unsaid and self._used and self.connection.closed):
                     raise
                 self.take(self._engine.connections)
 
-    def _execute_together(self, sql: str | None, values: Sequence[Any]) -> psycopg.RawCursor[Row]:
+    def _execute_together(self, statements: Sequence[_Asked]) -> list[psycopg.RawCursor[Row]]:
         connection = self.connection
+        cursors = [self._cursor, *(psycopg.RawCursor(connection) for _ in statements[1:])]
         with connection.pipeline():
             began = psycopg.RawCursor(connection)
             for statement in self._begin:
@@ -120,13 +134,14 @@ class PostgresTransaction:
             behind = psycopg.RawCursor(connection)
             for text, row in self._behind:
                 behind.execute(text, row)
-            if sql is not None:
-                self._cursor.execute(sql, values)
+            for cursor, (text, row) in zip(cursors, statements, strict=False):
+                cursor.execute(text, row)
         if self._begin:
             self._now = self._engine.set_clock(began)
             self._begin = ()
+        self._unsaid = False
         self._behind.clear()
-        return self._cursor
+        return cursors[: len(statements)]
 
     # Statements
 
@@ -146,6 +161,12 @@ class PostgresTransaction:
             if sql := self._queries[name].sql:
                 self._behind.append((sql, values))
 
+    def all(self, *statements: Statement) -> list[list[Row]]:
+        cursors = self._execute_all(
+            [(self._queries[name].sql, values) for name, values in statements]
+        )
+        return [cursor.fetchall() for cursor in cursors]
+
     def run(self, name: str, /, **values: Any) -> int:
         query = self._queries[name]
         return self._execute(query.sql, query.ordered(values)).rowcount
@@ -156,6 +177,9 @@ class PostgresTransaction:
         copy = _copy_of(query) if len(rows) > _FEW else None
         if copy is None:
             self._behind += [(query.sql, row) for row in rows]
+            return
+        if len(rows) <= _SOME and (insert := _insert_of_arrays(query)) is not None:
+            self._behind.append((insert, [_array(column) for column in zip(*rows, strict=True)]))
             return
         with self.cursor.copy(copy) as into:
             for row in rows:
@@ -189,6 +213,29 @@ def _copy_of(query: Query) -> str | None:
     ):
         return None
     return f"COPY {table} ({columns}) FROM STDIN"
+
+
+@cache
+def _insert_of_arrays(query: Query) -> str | None:
+    """A plain insert as one of many rows, which are said column by column: unlike a COPY it can go
+    in one message with others."""
+    found = _COPYABLE.match(query.sql)
+    if found is None or any("::" not in value for value in found[3].split(",")):
+        return None
+    arrays = re.sub(r"\$(\d+)::([\w ]+)", r"$\1::text::\2[]", found[3])
+    return f"INSERT INTO {found[1]} ({found[2]}) SELECT * FROM unnest({arrays})"  # noqa: S608 (of queries.sql)
+
+
+def _array(values: Sequence[Any]) -> str:
+    return "{" + ",".join(map(_element, values)) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)
 
 
 class Writing(AbstractContextManager[PostgresTransaction]):
@@ -257,6 +304,37 @@ class PostgresEngine:
             raise explain(error, self.where) from error
         finally:
             self._let_go(tx)
+
+    def look(self, *statements: Statement) -> list[list[Row]]:
+        # What goes in one message is a transaction of its own: it has no beginning and no end.
+        tx = PostgresTransaction(self, self._queries, (), alone=False)
+        tx.take(self.connections)
+        try:
+            return tx.all(*statements)
+        except psycopg.Error as error:
+            raise explain(error, self.where) from error
+        finally:
+            self._let_go(tx)
+
+    def add_call(self, values: Row) -> Row | None:
+        connection = self.connections.take_fresh()
+        if connection is None:
+            return None  # it may be dead by now, and this must not be said twice
+        try:
+            # Both are one transaction, since they go in one message. Whoever keeps adders out has
+            # ended when the second one looks.
+            with connection.pipeline():
+                connection.execute(f"SELECT pg_advisory_xact_lock_shared({LOCKS}, {_WRITING})")
+                cursor = psycopg.RawCursor(connection)
+                now = None if self._clock is None else self._clock()
+                cursor.execute(self._queries["add_one_call"].sql, (now, *values))
+            return cursor.fetchone()
+        except psycopg.errors.AdminShutdown:
+            return None  # the server had let go of us before it heard this
+        except psycopg.Error as error:
+            raise explain(error, self.where, committing=not error.sqlstate) from error
+        finally:
+            self.connections.give(connection)
 
     def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (nobody waits for a worker here)
         return Writing(self, durable=durable, alone=alone)

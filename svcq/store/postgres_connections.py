@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -30,6 +31,7 @@ _GONE_UNHEARD = {
     "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
     "tcp_user_timeout": 15_000,
 }  # fmt: skip
+_FRESH = 1.0  # seconds
 
 Connection = psycopg.Connection[Row]
 
@@ -81,6 +83,7 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._pid = os.getpid()
+        self._given = 0.0  # when the last of them was in use
 
     def take(self) -> tuple[Connection, bool]:
         """A connection that nobody else has; whether it was used before, and may be dead."""
@@ -91,12 +94,22 @@ class Connections:
                 return self._idle.pop(), True
         return self.make(), False
 
+    def take_fresh(self) -> Connection | None:
+        """One that was used a moment ago, so that it is alive; None if there is none."""
+        with self._lock:
+            if self._pid != os.getpid() or not self._idle:
+                return None
+            if time.monotonic() - self._given > _FRESH:
+                return None
+            return self._idle.pop()
+
     def give(self, connection: Connection) -> None:
         with self._lock:
             good = not connection.closed and not connection.broken
             quiet = good and connection.info.transaction_status.name == "IDLE"
             if quiet and self._pid == os.getpid() and len(self._idle) < _MOST_IDLE:
                 self._idle.append(connection)
+                self._given = time.monotonic()
                 return
         connection.close()
 
@@ -129,6 +142,11 @@ class Connections:
         connection.prepared_max = 500
         connection.execute(
             f"SET search_path = {SCHEMA}; SET lock_timeout = {self.busy_wait_ms};"
+            # The statements are written to go along their indexes, row by row, as SQLite has it.
+            # Plans are kept, and one that was made while a table was small, or not yet counted,
+            # would read all of it when it has grown.
+            "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
+            "SET jit = off;"
             # Whoever turned it off for a whole server did not think of what is told as done here.
             "SELECT set_config('synchronous_commit', 'on', false)"
             " WHERE current_setting('synchronous_commit') = 'off'",

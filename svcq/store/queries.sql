@@ -3,13 +3,14 @@
 -- What is true or false is 1 or 0, since SQLite has no other; what a statement changes carries the
 -- name of its table where ON CONFLICT reads it, since PostgreSQL would not know which is meant.
 
--- fragment: ids [sqlite]
--- The numbers in a list.
-SELECT value FROM json_each(:ids)
+-- fragment: in_ids [sqlite]
+-- Being one of the numbers in a list.
+IN (SELECT value FROM json_each(:ids))
 
--- fragment: ids [postgres]
--- The numbers in a list.
-SELECT value::bigint FROM json_array_elements_text(:ids::json)
+-- fragment: in_ids [postgres]
+-- Being one of the numbers in a list. An array, since a plan for a list of unknown length reads the
+-- whole table where that is small, and is kept when it has grown.
+= ANY (translate(:ids, '[]', '{}')::bigint[])
 
 -- fragment: states [sqlite]
 -- The words in a list.
@@ -79,6 +80,34 @@ SELECT take_ids(1), lanes.id, queues.aging_ms, queues.options
 FROM lanes JOIN queues ON queues.name = lanes.queue
 WHERE lanes.key = '' AND lanes.queue = :queue AND lanes.kind = :kind
   AND lanes.host = :host AND lanes.condition = :condition;
+
+-- name: add_one_call [postgres]
+-- All that add_plain writes for a usual call, in one message, which is a transaction of its own: no
+-- row where its lane is not there. The rank is that of rank_of.
+WITH new AS MATERIALIZED (
+    SELECT take_ids(1) AS id, lanes.id AS lane, queues.aging_ms, queues.options,
+           coalesce(:now, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS now
+    FROM lanes JOIN queues ON queues.name = lanes.queue
+    WHERE lanes.key = '' AND lanes.queue = :queue AND lanes.kind = 'task'
+      AND lanes.host = :host AND lanes.condition = :condition
+), job AS (
+    INSERT INTO jobs (id, lane, state, priority, ready_at, rank)
+    SELECT id, lane, 'pending', :priority, now, now - :priority * aging_ms FROM new
+), spec AS (
+    INSERT INTO specs (id, queue, task, args, options, created_at, owner)
+    SELECT id, :queue, :task, :args, :policy, now, :owner FROM new
+), change AS (
+    INSERT INTO changes (job, kind, at) SELECT id, 'pending', now FROM new
+), count AS (
+    INSERT INTO counts (slot, queue, state, task, n)
+    SELECT slot(), :queue, 'pending', :task, 1 FROM new
+    ON CONFLICT (queue, state, task, slot) DO UPDATE SET n = counts.n + 1
+), minute AS (
+    INSERT INTO minutes (slot, minute, queue, kind, bucket, n, total_ms)
+    SELECT slot(), now / 60000, :queue, 'added', 0, 1, 0 FROM new
+    ON CONFLICT (minute, queue, kind, bucket, slot) DO UPDATE SET n = minutes.n + 1
+)
+SELECT id, now, options FROM new;
 
 -- name: keep_id [postgres]
 -- It is used up already.
@@ -176,12 +205,12 @@ WHERE until <= :now
 
 -- name: states_of
 -- What a removal needs to know of what it removes, and whoever looks for output of nobody's.
-SELECT id, state FROM jobs WHERE id IN ({ids});
+SELECT id, state FROM jobs WHERE id {in_ids};
 
 -- name: lock_parents
 -- What a new child needs to know of its parents: one that ends at this moment has ended, or will
 -- find its child.
-SELECT jobs.id, jobs.state FROM jobs WHERE jobs.id IN ({ids}) ORDER BY jobs.id {lock_jobs};
+SELECT jobs.id, jobs.state FROM jobs WHERE jobs.id {in_ids} ORDER BY jobs.id {lock_jobs};
 
 -- name: add_parents
 -- One row for each parent a job comes after.
@@ -194,7 +223,7 @@ DELETE FROM parents WHERE child = :child;
 
 -- name: mark_parents
 -- A parent knows that someone waits, so that the end of other jobs costs nothing.
-UPDATE jobs SET ties = ties | :tie WHERE id IN ({ids});
+UPDATE jobs SET ties = ties | :tie WHERE id {in_ids};
 
 -- name: children
 -- Who is waiting for this job, or was cancelled because of it.
@@ -221,7 +250,7 @@ WITH RECURSIVE descendants (id) AS (
     UNION
     SELECT parents.child FROM parents JOIN descendants ON parents.parent = descendants.id
 )
-SELECT id FROM descendants WHERE id IN ({ids}) LIMIT 1;
+SELECT id FROM descendants WHERE id {in_ids} LIMIT 1;
 
 ----------------------------------------------------------------------------------------- claim
 
@@ -266,7 +295,7 @@ ORDER BY jobs.rank, jobs.id LIMIT :n {lock_free_jobs};
 UPDATE jobs
 SET state = 'processing', rank = NULL, expires_at = NULL, run = run + 1, worker = :worker,
     started_at = :now, reason = NULL, paused = 0, progress = NULL, progress_note = NULL
-WHERE id IN ({ids}) AND state = 'pending';
+WHERE id {in_ids} AND state = 'pending';
 
 -- name: take_rate [sqlite]
 -- GCRA: the row holds when the next start is due, and each start moves it on. In microseconds:
@@ -347,7 +376,7 @@ SELECT jobs.id, jobs.lane, jobs.state, jobs.run, jobs.worker, jobs.ties, jobs.ca
        jobs.failures, jobs.losses, jobs.interruptions, jobs.snoozes,
        jobs.started_at, jobs.priority, jobs.ready_at, jobs.waits_on, specs.queue, specs.task
 FROM jobs JOIN specs ON specs.id = jobs.id
-WHERE jobs.id IN ({ids}) AND jobs.state = 'processing' ORDER BY jobs.id {lock_jobs};
+WHERE jobs.id {in_ids} AND jobs.state = 'processing' ORDER BY jobs.id {lock_jobs};
 
 -- name: policy_layers
 -- Read only for a run that did not simply succeed. What its queue, its task and the job itself say.
@@ -359,7 +388,7 @@ LEFT JOIN tasks ON tasks.name = specs.task WHERE specs.id = :id;
 -- Most runs end well, and then nothing but the end is to be written; most are of one worker and
 -- the same run number, and one statement for all costs half as much as one for each.
 UPDATE jobs SET state = 'completed', finished_at = :now, cancel_requested = 0
-WHERE id IN ({ids})
+WHERE id {in_ids}
   AND state = 'processing' AND worker = :worker AND run = :run
 RETURNING id, ties;
 
@@ -483,7 +512,7 @@ WHERE lanes.queue = :queue AND jobs.rank IS NOT NULL;
 -- name: rank_inputs
 -- What a rank is made of, for those of a batch that are still pending.
 SELECT id, priority, ready_at FROM jobs
-WHERE id IN ({ids}) AND rank IS NOT NULL;
+WHERE id {in_ids} AND rank IS NOT NULL;
 
 -- name: set_ranks
 -- As set_rank, in bulk.
@@ -685,42 +714,42 @@ ORDER BY jobs.id LIMIT :n;
 -- name: waited_for
 -- A purge must not leave a job waiting for one that is no longer there.
 SELECT DISTINCT parents.parent FROM parents JOIN jobs ON jobs.id = parents.child
-WHERE parents.parent IN ({ids}) AND parents.met = 0
+WHERE parents.parent {in_ids} AND parents.met = 0
   AND jobs.state IN ('blocked', 'held');
 
 -- name: standing_of
 -- As standing, for many: what the counters must forget.
 SELECT jobs.state, specs.queue, specs.task FROM jobs JOIN specs ON specs.id = jobs.id
-WHERE jobs.id IN ({ids});
+WHERE jobs.id {in_ids};
 
 -- name: delete_jobs
 -- With everything that hangs on them, in the statements that follow.
-DELETE FROM jobs WHERE id IN ({ids});
+DELETE FROM jobs WHERE id {in_ids};
 
 -- name: delete_specs
 -- With their jobs.
-DELETE FROM specs WHERE id IN ({ids});
+DELETE FROM specs WHERE id {in_ids};
 
 -- name: delete_runs
 -- With their jobs.
-DELETE FROM runs WHERE job IN ({ids});
+DELETE FROM runs WHERE job {in_ids};
 
 -- name: delete_tags [sqlite]
 -- With their jobs; the spec still knows which tags there are.
 DELETE FROM tags WHERE (tag, job) IN (
     SELECT tag.value, specs.id FROM specs, json_each(specs.tags) AS tag
-    WHERE specs.id IN ({ids}) AND specs.tags IS NOT NULL);
+    WHERE specs.id {in_ids} AND specs.tags IS NOT NULL);
 
 -- name: delete_tags [postgres]
 -- As there.
 DELETE FROM tags WHERE (tag, job) IN (
     SELECT json_array_elements_text(specs.tags::json), specs.id FROM specs
-    WHERE specs.id IN ({ids}) AND specs.tags IS NOT NULL);
+    WHERE specs.id {in_ids} AND specs.tags IS NOT NULL);
 
 -- name: delete_parents
 -- Of a job that goes, both ways.
 DELETE FROM parents
-WHERE parent IN ({ids}) OR child IN ({ids});
+WHERE parent {in_ids} OR child {in_ids};
 
 -- name: unused_environments [sqlite]
 -- Those whose last job is gone.
@@ -734,7 +763,7 @@ FOR UPDATE SKIP LOCKED;
 -- name: delete_environments
 -- Of the unused ones, those that still are: a job may have come between the two looks.
 DELETE FROM environments
-WHERE id IN ({ids}) AND NOT EXISTS (SELECT 1 FROM specs WHERE specs.env = environments.id);
+WHERE id {in_ids} AND NOT EXISTS (SELECT 1 FROM specs WHERE specs.env = environments.id);
 
 -- name: forget_changes
 -- Of the oldest n, so that it costs the same however many are kept; times far ahead are of a clock
@@ -1210,13 +1239,13 @@ WHERE jobs.id > :after ORDER BY jobs.id LIMIT :n;
 -- name: export_parents
 -- Of a batch of jobs.
 SELECT child, parent, needs, met FROM parents
-WHERE child IN ({ids}) ORDER BY child, parent;
+WHERE child {in_ids} ORDER BY child, parent;
 
 -- name: export_runs
 -- Of a batch of jobs.
 SELECT job, run, started_at, ended_at, how, exit_code, error, tail, result, cpu_ms, peak_bytes
 FROM runs
-WHERE job IN ({ids}) ORDER BY job, run;
+WHERE job {in_ids} ORDER BY job, run;
 
 -- name: export_schedules
 -- Everything about schedules; their histories come beside them.

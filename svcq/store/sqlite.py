@@ -69,6 +69,10 @@ class SqliteTransaction:
         for name, values in statements:
             execute(queries[name].sql, values)
 
+    def all(self, *statements: Statement) -> list[list[Row]]:
+        execute, queries = self._execute, self._queries
+        return [execute(queries[name].sql, values).fetchall() for name, values in statements]
+
     def run(self, name: str, /, **values: Any) -> int:
         query = self._queries[name]
         return self._execute(query.sql, query.ordered(values)).rowcount
@@ -157,6 +161,13 @@ class SqliteEngine:
             finally:
                 if cursor.connection.in_transaction:
                     cursor.execute("COMMIT")
+
+    def look(self, *statements: Statement) -> list[list[Row]]:
+        with self.read() as tx:
+            return tx.all(*statements)
+
+    def add_call(self, _: Row) -> None:
+        """It has no messages to spare."""
 
     def write(self, *, durable: bool, polite: bool = False, alone: bool = True) -> Writing:  # noqa: ARG002 (whoever writes here is)
         return Writing(self, self._queries, durable, polite)

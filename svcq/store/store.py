@@ -150,6 +150,9 @@ class Store:
             return []
         if connection is None:
             if len(jobs) == 1 and jobs[0].plan.plain:
+                if (one := adding.add_call(self.engine, jobs[0])) is not None:
+                    self.engine.ring()
+                    return [one]
                 with self.engine.write(durable=True, alone=False) as tx:
                     added = [adding.add_plain(tx, jobs[0], self._aging)]
                 self.engine.ring()
@@ -188,9 +191,10 @@ class Store:
         if n < 1:
             return []
         if not self._found_work:
-            with self.engine.read() as tx:
-                if not claiming.has_work(tx, claimer):
-                    return []
+            # Without the write lock: whether a claim might find something.
+            seen = claiming.view(self.engine.look, claimer, self.engine.clock())
+            if not (seen.lanes or seen.late):
+                return []
         try:
             return self._claim(claimer, n, alone=False)
         except NotAlone:
@@ -200,16 +204,19 @@ class Store:
         while True:
             durable = self.engine.shared
             with self._writing(durable=durable, polite=True, alone=alone) as (tx, ledger):
-                if tx.alone or claiming.is_late(tx):
+                # The clock as it was last heard will do: whoever is late by less is seen next time.
+                seen = claiming.view(tx.all, claimer, self.engine.clock())
+                if tx.alone or seen.late:
                     tidy.must_be_alone(tx)
                     if tidy.expire(tx, ledger, self.config) == tidy.BATCH:
                         continue  # there may be more, and none of them may start
-                if not workers.may_claim(tx, claimer.worker):
+                if not workers.may_claim(claimer.worker, seen.asked):
                     return []
+                lanes = seen.lanes if not tx.alone else None
                 if tx.alone:
                     tidy.promote(tx, ledger)
                     ledger.settle_keys()
-                claims = claiming.claim(tx, ledger, claimer, n, self._turns)
+                claims = claiming.claim(tx, ledger, claimer, n, self._turns, lanes)
                 self._found_work = len(claims) == n
                 return claims
 
@@ -300,8 +307,7 @@ class Store:
         self.engine.ring()
 
     def orders(self, worker: int) -> Orders:
-        with self.engine.read() as tx:
-            return workers.orders(tx, worker)
+        return workers.orders(self.engine.look, worker)
 
     def workers(self, *, ended: bool = False) -> list[Worker]:
         with self.engine.read() as tx:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from svcq.config import Config
 from svcq.errors import NotFound
 from svcq.jobs import Outcome
-from svcq.store.engine import Transaction
+from svcq.store.engine import Row, Transaction
 from svcq.store.finish import Report, finish
 from svcq.store.ledger import Ledger
 from svcq.times import iso
@@ -72,12 +73,15 @@ class Orders(NamedTuple):
     pause: tuple[int, ...]  # jobs that are to stand still
 
 
-def orders(tx: Transaction, worker: int) -> Orders:
-    row = tx.first("worker_state", (worker,))
+def orders(look: Callable[..., list[list[Row]]], worker: int) -> Orders:
+    """`look` is an engine's."""
+    state, cancel, pause = look(
+        ("worker_state", (worker,)), ("cancel_requests", (worker,)), ("paused_runs", (worker,))
+    )
     return Orders(
-        "ended" if row is None else str(row[0]),
-        tuple(job for job, _ in tx.rows("cancel_requests", worker=worker)),
-        tuple(job for (job,) in tx.rows("paused_runs", worker=worker)),
+        str(state[0][0]) if state else "ended",
+        tuple(job for job, _ in cancel),
+        tuple(job for (job,) in pause),
     )
 
 
@@ -103,15 +107,14 @@ def beat(tx: Transaction, worker: int, lease_ms: int | None) -> bool:
     return bool(tx.run("beat", id=worker, lease_until=until))
 
 
-def may_claim(tx: Transaction, worker: int) -> bool:
+def may_claim(worker: int, asked: Row | None) -> bool:
     """Whether it was not asked to end. Nobody would ever take jobs back from one that is not
     there, so that is refused."""
-    row = tx.first("worker_asked", (worker,))
-    if row is None or row[0] == "ended":
+    if asked is None or asked[0] == "ended":
         raise NotFound(
             f"Worker {worker} is not registered, or was given up as lost: register it anew."
         )
-    return bool(row[0] == "running")
+    return bool(asked[0] == "running")
 
 
 def workers(tx: Transaction, *, ended: bool) -> list[Worker]:

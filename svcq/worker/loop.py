@@ -39,7 +39,7 @@ from svcq.worker.tasks import TaskPool
 from svcq.worker.trees import Tree
 
 LOOK = 1.0  # seconds between looks at a store that nobody rang for
-PACE = 0.005  # seconds between turns while short commands run that were claimed ahead
+PACE = 0.01  # seconds between turns while short commands run that were claimed ahead
 TELL = 0.1  # seconds for which progress is gathered before it is told
 
 
@@ -287,8 +287,8 @@ class Worker:
         self._keep(self._see_through(run))
 
     def _begin_ahead(self) -> None:
-        while self._free() > 0 and (run := self._ahead.next()):
-            self._begin(run)
+        while run := self._next_ahead():
+            self._keep(self._see_through(run))
 
     def _return_ahead(self) -> None:
         """Not started, so nothing failed: they wait again, for anyone."""
@@ -311,14 +311,25 @@ class Worker:
         return likely[0] if likely else pools[0]
 
     async def _see_through(self, run: CommandRun) -> None:
-        began = asyncio.get_running_loop().time()
-        try:
-            outcome = await run.run()
-        except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the worker)
-            outcome = failed(f"svcq itself failed: {type(error).__name__}: {error}")
-        self._ahead.ended(asyncio.get_running_loop().time() - began)
-        self._ended(run.claim, outcome)
-        self._begin_ahead()
+        following: CommandRun | None = run
+        while following is not None:
+            # One that was claimed ahead follows here: a slot is not to wait for the event loop.
+            run = following
+            began = self._loop.time()
+            try:
+                outcome = await run.run()
+            except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the worker)
+                outcome = failed(f"svcq itself failed: {type(error).__name__}: {error}")
+            self._ahead.ended(self._loop.time() - began)
+            self._ended(run.claim, outcome)
+            following = self._next_ahead()
+            self._begin_ahead()
+
+    def _next_ahead(self) -> CommandRun | None:
+        run = self._ahead.next() if self._free() > 0 else None
+        if run is not None:
+            self._running[run.claim.id] = run
+        return run
 
     def _ended(self, claim: Claim, outcome: Outcome) -> None:
         self._running.pop(claim.id, None)

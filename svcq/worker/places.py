@@ -118,6 +118,10 @@ class Seat(NamedTuple):
     def result(self) -> str:
         return f"{self.lock}.result"
 
+    def is_silent(self) -> bool:
+        """Whether nothing is said there."""
+        return not (_is_there(self.progress) or _is_there(self.result))
+
     def clear(self) -> None:
         if any([_remove(self.progress), _remove(self.result)]):
             # Who writes with care writes a file beside it first, and may not have come to the end.
@@ -141,8 +145,9 @@ class Seats:
     def _seat(self, number: int | str) -> Seat:
         return Seat(f"{self._stem}.{number}", f"{self._outputs}.{number}")
 
-    def give_back(self, seat: Seat) -> None:
-        seat.clear()
+    def give_back(self, seat: Seat, *, silent: bool) -> None:
+        if not silent:
+            seat.clear()
         self._free.append(seat)
 
     def note_pens(self, pens: processes.Pens) -> None:
@@ -180,6 +185,11 @@ class Seats:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _is_there(path: str) -> bool:
+    # Without an exception for what most of them do not write; links count, wherever they lead.
+    return os.access(path, os.F_OK, follow_symlinks=False)
 
 
 def _remove(path: str) -> bool:

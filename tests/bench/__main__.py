@@ -17,6 +17,8 @@ from tests.bench.figures import FULL, HEADING, QUICK, Figure, Scale
 from tests.bench.flat import Curve, flat
 from tests.bench.places import workplace
 from tests.bench.plot import draw
+from tests.bench.postgres import pg_claim_finish, pg_enqueue, pg_machines, pg_many, pg_tasks
+from tests.bench.postgres_churn import pg_churn, pg_flat
 from tests.bench.schedules import schedules
 from tests.bench.service import service_idle, service_killed
 from tests.bench.tray import tray_flood, tray_idle, tray_shown, tray_told
@@ -52,6 +54,13 @@ BENCHES: dict[str, Callable[[Scale, Path], Iterator[Figure]]] = {
     "tray_shown": tray_shown,
     "tray_idle": tray_idle,
     "tray_flood": tray_flood,
+    "pg_enqueue": pg_enqueue,
+    "pg_many": pg_many,
+    "pg_claim_finish": pg_claim_finish,
+    "pg_tasks": pg_tasks,
+    "pg_flat": pg_flat,
+    "pg_churn": pg_churn,
+    "pg_machines": pg_machines,
 }
 
 

@@ -27,15 +27,21 @@ class Scale(NamedTuple):
     due: int = 1_000  # of them, at one instant
     followers: int = 200  # of the stream of changes
     log_bytes: int = 10**9  # of a very long log
+    finished: int = 1_000_000  # jobs that have ended in a database, beside a tenth that waits
+    churned: int = 3_000_000  # jobs through a database that nobody tends
+    churned_beside: int = 1_000_000  # the same while someone's transaction stays open
 
 
 FULL = Scale(
     9, 300, 10_000, 10_000, (1_000, 10_000, 100_000, 1_000_000), 150, 2_500, 20, 5_000, 500, 300, 20
 )
-QUICK = Scale(5, 200, 10_000, 5_000, (1_000, 100_000), 60, 2_000, 20, 3_000, 300, 150, 10)
+QUICK = Scale(
+    5, 200, 10_000, 5_000, (1_000, 100_000), 60, 2_000, 20, 3_000, 300, 150, 10,
+    finished=100_000, churned=200_000, churned_beside=100_000,
+)  # fmt: skip
 TINY = Scale(
     2, 10, 200, 200, (200, 800), 4, 30, 2, 50, 10, 3, 0.5, peers=False, schedules=60, due=20,
-    followers=5, log_bytes=10**6,
+    followers=5, log_bytes=10**6, finished=2_000, churned=2_000, churned_beside=2_000,
 )  # fmt: skip
 
 

@@ -1,6 +1,8 @@
-"""Tasks that do nothing: what they take is the queue's own."""
+"""Tasks that do nothing, or wait: what they take is the queue's own."""
 
 from __future__ import annotations
+
+import asyncio
 
 from svcq import task
 
@@ -13,3 +15,8 @@ def plain() -> None:
 @task
 async def asynchronous() -> None:
     pass
+
+
+@task
+async def tenth_of_a_second() -> None:
+    await asyncio.sleep(0.1)

@@ -9,6 +9,7 @@ import pytest
 from svcq.errors import NotFound, UniqueTaken
 from svcq.jobs import State, failed
 from tests.store.conftest import Desk
+from tests.store.tables import COUNTS, look
 
 
 def test_a_job_is_as_it_was_said(desk: Desk) -> None:
@@ -40,6 +41,37 @@ def test_many_jobs_get_numbers_in_a_row(desk: Desk) -> None:
     added = desk.store.enqueue([desk.new() for _ in range(1000)])
     assert [one.id for one in added] == list(range(1, 1001))
     assert desk.store.counts()["pending"] == 1000
+
+
+def test_a_job_by_itself_is_written_as_one_of_many(desk: Desk) -> None:
+    """The shortest way in decides where it stands in line, too."""
+    desk.store.set_queue("default", {"aging": "90s"})
+    desk.add()  # makes the lane, so that the next one finds it
+    for priority in (0, 7, -3):
+        new = desk.new(args='[["ä\\"\\\\"],{}]', priority=priority, max_attempts=4)
+        before = desk.store.last_change()
+        alone = desk.store.enqueue([new])[0]
+        first, _ = together = desk.store.enqueue([new, new])
+        assert (alone.state, alone.at, alone.queue_options) == first[1:4]
+        rows = look(desk.store, _ROWS)[-3:]
+        assert [row[0] for row in rows] == [alone.id, *(one.id for one in together)]
+        assert rows[0][1:] == rows[1][1:] == rows[2][1:]
+        told = desk.store.changes(before)
+        assert [(change.job, change.kind) for change in told] == [
+            (row[0], "pending") for row in rows
+        ]
+    assert look(desk.store, COUNTS) == [("default", "pending", "work", 10)]
+    assert look(desk.store, "SELECT CAST(sum(n) AS BIGINT) FROM minutes") == [(10,)]
+
+
+_ROWS = """
+SELECT jobs.*, queue, task, command, args, options, created_at, name, tags, owner, cwd, env,
+       host, condition, key, unique_key, orphaned, copy_of FROM (
+    SELECT id, lane, state, priority, ties, waits_on, ready_at, run_at, rank, due_at,
+           expires_at, run
+    FROM jobs) AS jobs
+JOIN specs ON specs.id = jobs.id ORDER BY jobs.id
+"""
 
 
 def test_no_jobs_are_no_work(desk: Desk) -> None:
