@@ -109,7 +109,8 @@ def pg_claim_finish(scale: Scale, folder: Path) -> Iterator[Figure]:
 def pg_tasks(scale: Scale, folder: Path) -> Iterator[Figure]:
     n = scale.tasks
     with database() as server, home_on(folder, "tasks", server.database()) as home:
-        home.worker(*TASKS, "--slots", 100)
+        # PgQueuer takes as many at once, too: both fetch and report by so many.
+        home.worker(*TASKS, "--slots", 500)
 
         def by_worker() -> float:
             return drain(home, [new_task(home, asynchronous.name)] * n)
