@@ -342,12 +342,13 @@ def _schedules(store: Store) -> Finding:
 
 
 def _lives(worker: Worker, places: Places) -> bool:
-    """As its rescuers would tell; of another machine nobody here can."""
+    """As its rescuers would tell; of another machine, or another home, as far as it is heard of."""
     if worker.lease_until is not None:
         return worker.lease_until >= now_ms()
     if worker.host != socket.gethostname():
-        return True
-    return processes.lock_is_held(places.worker_lock(worker.pid, worker.born or ""))
+        return not worker.is_silent(now_ms())
+    heard = worker.heard_at is not None and not worker.is_silent(now_ms())
+    return heard or processes.lock_is_held(places.worker_lock(worker.pid, worker.born or ""))
 
 
 def _workers(store: Store, places: Places) -> Finding:

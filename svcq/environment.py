@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from svcq.passwords import MASK, strip_password
 from svcq.tuples import NamedTuple
 
 _SESSION_NAMES = frozenset(
@@ -73,7 +74,7 @@ _SESSION_PREFIXES = ("TERM_", "SSH_", "GPG_", "XDG_SESSION_", "VTE_", "KITTY_", 
 _LASTING = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "VIRTUAL_ENV")
 _SECRET_SIGNS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "COOKIE", "PRIVATE")
 
-MASK = "********"
+_STORE = "SVCQ_STORE"
 
 
 class Captured(NamedTuple):
@@ -89,10 +90,18 @@ def capture(environ: Mapping[str, str] = os.environ) -> Captured:
         if _of_session(name):
             continue
         if is_text(text := rescued(value)) and is_text(name):
+            text = strip_password(text) if name == _STORE else text
             variables[name] = text
         else:
             left_out.append(name)
     return Captured(variables, left_out)
+
+
+def environment_of_jobs(environ: Mapping[str, str]) -> dict[str, str]:
+    """A worker's own environment, as its jobs may see it: without the password of the store."""
+    return {
+        name: strip_password(value) if name == _STORE else value for name, value in environ.items()
+    }
 
 
 def capture_lasting(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

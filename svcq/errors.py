@@ -12,6 +12,7 @@
     │   └── DependencyCycle          jobs that would wait for each other
     ├── NotFound                 3   no such job, queue or worker
     ├── StoreError               4   the store cannot be used now
+    │   ├── StoreAway                does not answer now, and may again
     │   ├── StoreBusy                locked by another program for too long
     │   ├── StoreFull                no space left
     │   ├── StoreReadOnly            may not be written
@@ -87,6 +88,10 @@ class NotFound(SvcqError):
 
 class StoreError(SvcqError):
     exit_code = 4
+
+
+class StoreAway(StoreError):
+    pass
 
 
 class StoreBusy(StoreError):

@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import Self
 
 from svcq.client import Client, default_client
-from svcq.errors import StoreError
+from svcq.errors import SvcqError
 from svcq.execute import execute
 from svcq.jobs import Claim, How, Outcome, cancelled, interrupted, timed_out
 from svcq.later import import_all
@@ -30,11 +30,13 @@ from svcq.policy import policy_of
 from svcq.store import Declared, Report
 from svcq.tasks import known_tasks
 from svcq.times import format_duration
+from svcq.trouble import Trouble
 from svcq.worker import spool
 from svcq.worker.conditions import Conditions
+from svcq.worker.heartbeat import Jobs
+from svcq.worker.leases import Neighbours
 from svcq.worker.membership import Membership
 from svcq.worker.places import Places
-from svcq.worker.rescue import rescue_dead
 
 _LOOK = 1.0
 
@@ -54,6 +56,7 @@ class Worker:
         self._slots = slots
         self._queues = tuple(queues)
         self._say = say or _log
+        self._trouble = Trouble(self._say)
         self._running: dict[int, _RunningJob] = {}
         self._reports: list[Report] = []
         self._lock = threading.Lock()
@@ -99,8 +102,11 @@ class Worker:
             {name: Declared(task.words, task.policy) for name, task in known_tasks().items()}
         )
         self._places = Places(self._client.config.home)
-        self._member = Membership(self._store, self._places, self._slots)
+        self._member = Membership(self._store, self._places, self._slots, self._say)
         self.id = self._member.id
+        self._neighbours = Neighbours(self._store, self._places, self._say, self.id)
+        if self._member.heartbeat is not None:
+            self._member.heartbeat.guard(Jobs(self._end_all, lambda: None))
         self._claimer = self._member.claimer(self._queues, ("task",), self._conditions)
         self._awake, self._waker = socket.socketpair()
         self._threads = ThreadPoolExecutor(self._slots, "svcq-task")
@@ -125,8 +131,9 @@ class Worker:
         while not (self._stopping.is_set() and not self._running and not self._reports):
             try:
                 self._turn()
-            except StoreError as error:
-                self._say(str(error))
+                self._trouble.over()
+            except SvcqError as error:
+                self._trouble.met(error)
             self._sleep()
         self._leave()
 
@@ -136,7 +143,7 @@ class Worker:
         if reports:
             try:
                 self._store.finish(reports)
-            except StoreError:
+            except SvcqError:
                 spool.save(self._places.spool, reports)
                 raise
         spool.deliver(self._places.spool, self._store)
@@ -148,9 +155,17 @@ class Worker:
             self._stopping.set()
         free = 0 if self._stopping.is_set() else self._slots - len(self._running)
         self._conditions.forget()
+        if self._member.cut_off:
+            return
         for claim in self._store.claim(self._claimer, free) if free > 0 else ():
             self._begin(claim)
         self._conditions.look(self._wake)
+
+    def _end_all(self, reason: str) -> None:
+        """As far as they look whether they are to end: a thread cannot be killed."""
+        with self._lock:
+            for job in self._running.values():
+                job.end_with(interrupted(reason))
 
     def _begin(self, claim: Claim) -> None:
         assert self._client is not None
@@ -184,7 +199,10 @@ class Worker:
         if awake in ready:
             self._awake.recv(4096)
         if not ready:
-            rescue_dead(self._store, self._places, self._say, me=self.id)
+            try:
+                self._neighbours.look()
+            except SvcqError as error:
+                self._trouble.met(error)
 
 
 def _log(message: str) -> None:

@@ -8,7 +8,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,7 @@ ASKED = "asked"
 _TABLES = (
     "queues", "lanes", "keys", "jobs", "specs", "tags", "unique_keys", "parents", "runs",
     "environments", "workers", "changes", "counts", "minutes", "schedules", "firings", "tasks",
-    "requests",
+    "requests", "services",
 )  # fmt: skip
 # Whoever left a transaction open would hold up the next test.
 _END_OTHERS = """
@@ -65,8 +65,17 @@ def programs() -> Path:
 class Server:
     """Runs as a user of no rights, since PostgreSQL refuses root."""
 
-    def __init__(self, folder: Path, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: dict[str, str] | None = None,
+        through: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """`through`: what starts its programs elsewhere; `variables`: of its environment."""
         self.folder = folder
+        self.through = tuple(through)
+        self._variables = dict(variables or {})
         self.data = folder / "data"
         self._settings = {**_SETTINGS, **(settings or {})}
         self._numbers = itertools.count(1)
@@ -105,12 +114,18 @@ class Server:
         """`immediate` is a crash: nothing is said to anyone, and nothing is written."""
         self._run("pg_ctl", "-D", str(self.data), "-w", "-s", "-m", mode, "stop")
 
+    def reload(self) -> None:
+        """Read its files anew."""
+        self._run("pg_ctl", "-D", str(self.data), "-s", "reload")
+
     def restart(self, mode: str = "fast") -> None:
         self.stop(mode)
         self.start()
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = [str(programs() / program), *arguments]
+        # Not for what starts it: some of that runs as root.
+        variables = [f"{name}={value}" for name, value in self._variables.items()]
+        command = ["env", *variables, str(programs() / program), *arguments]
         if os.getuid() == 0:
             command = [
                 "setpriv",
@@ -119,6 +134,7 @@ class Server:
                 "--clear-groups",
                 *command,
             ]
+        command = [*self.through, *command]
         # A server keeps what it inherits, and whoever reads its output would wait for its end.
         with (self.folder / f"{program}.out").open("wb") as out:
             done = subprocess.run(
@@ -172,10 +188,12 @@ class Server:
 
 
 @contextmanager
-def serving(**settings: str) -> Iterator[Server]:
+def serving(
+    through: Sequence[str] = (), variables: Mapping[str, str] | None = None, **settings: str
+) -> Iterator[Server]:
     """A server for as long as the block lasts."""
     with _folder() as folder:
-        server = Server(folder, settings)
+        server = Server(folder, settings, through, variables)
         server.make()
         server.start()
         try:

@@ -15,9 +15,9 @@ FILES = sorted((ROOT / "svcq").rglob("*.py"))
 LAYERS = [
     "tuples", "errors", "finding", "later", "times", "sizes", "strict", "cron", "crontab",
     "triggers", "when", "passwords", "environment", "version", "states", "jobs", "ends", "host",
-    "conditions", "config", "door", "policy", "schedules", "store", "changes", "logs", "why",
-    "hands", "adder", "words", "definitions", "scheduling", "client", "handoff", "tasks", "execute",
-    "worker", "library", "migrate", "service", "doctor", "web", "cli",
+    "conditions", "trouble", "config", "door", "policy", "schedules", "store", "changes", "logs",
+    "why", "hands", "adder", "words", "definitions", "scheduling", "client", "handoff", "tasks",
+    "execute", "worker", "library", "migrate", "service", "doctor", "web", "cli",
 ]  # fmt: skip
 # These stand on top and may import everything; nothing below imports them.
 TOP = ["__init__", "__main__", "testing"]

@@ -121,7 +121,23 @@ def _new_job(options: Namespace, client: Client) -> NewJob:
     if options.cwd is not None:
         said["cwd"] = options.cwd
     env = environment_given(options, lambda: captured_environment(client))
+    if options.tty and not options.no_env:
+        env = {**_size_of_terminal(), **env}
     return client.new_command(command, env=env, **said)
+
+
+def _size_of_terminal() -> dict[str, str]:
+    """Of the caller's, for the one of the command."""
+    from os import get_terminal_size
+
+    for stream in range(3):
+        try:
+            columns, lines = get_terminal_size(stream)
+        except OSError:
+            continue
+        if columns and lines:
+            return {"COLUMNS": str(columns), "LINES": str(lines)}
+    return {}
 
 
 def arguments_given(options: Namespace) -> tuple[list[Any], dict[str, Any]]:

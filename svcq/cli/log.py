@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from svcq.client import Client
 
 _LOOK = 0.2  # seconds between looks at a file that grows
+_FAR = 1.0  # at one on another machine
 _LONG = 60.0  # between looks at a store in which nothing is written
 
 
@@ -120,16 +121,31 @@ def _print_kept(client: Client, job: Job, run: int, printer: _Printer, tail: int
     text = None if kept is None else kept.tail
     if text is None:
         if where is not None:
-            _say(f"The output of run {run} of job {job.id} is on {where}: look there.")
+            there = _whereabouts(client, job, run, where, last_lines=False)
+            _say(f"The output of run {run} of job {job.id} {there}")
         elif sys.stdout.isatty():
             _say(_nothing(job, run))
         return
-    gone = "is no longer there" if where is None else f"is on {where}"
-    _say(f"The log of run {run} of job {job.id} {gone}: these are its last lines.")
+    _say(f"The log of run {run} of job {job.id} {_whereabouts(client, job, run, where)}")
     lines = text.splitlines()
     if tail is not None:
         lines = lines[len(lines) - min(tail, len(lines)) :]
     printer.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+
+
+def _whereabouts(
+    client: Client, job: Job, run: int, where: str | None, *, last_lines: bool = True
+) -> str:
+    """What has become of the file, and what is printed instead of it."""
+    printed = "these are its last lines" if last_lines else "look there"
+    if where is None:
+        return f"is no longer there: {printed}."
+    elsewhere = None if client.remote else client.output_elsewhere(job, run)
+    if elsewhere is None:
+        return f"is on {where}: {printed}."
+    file = "" if elsewhere.file is None else f" ({elsewhere.file})"
+    why = f", and {elsewhere.why}" if elsewhere.why else ""
+    return f"is on {where}{file}{why}: {printed}."
 
 
 def _kept(client: Client, job: Job, run: int) -> Run | None:
@@ -203,7 +219,7 @@ class _Following:
                 break
             if not wrote and host is None:
                 self._say_once(_nothing(self._job, run))
-            self._wait(_LONG if host is not None else _LOOK)
+            self._wait(_LOOK if host is None else _LONG if log.size() is None else _FAR)
         if log.size() is None:
             _print_kept(self._client, self._job, run, self._printer, self._tail)
         self._printer.end()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,7 @@ def _status(options: Namespace) -> None:
             client.queue(options.queue)  # says so when there is none
         counts = client.counts(options.queue)
         workers = client.workers()
+        now = time.time() * 1000 if client.remote else client.store.engine.clock()
         paused = [queue.name for queue in client.queues() if queue.paused]
         clock = client.clock()
         stands = _standing(client, system=options.system)
@@ -47,7 +50,7 @@ def _status(options: Namespace) -> None:
         return
     _print_counts(counts)
     told = [
-        _who_works(workers),
+        _who_works(workers, now),
         awake and _how_awake(awake),
         stands.installed and _how_it_stands(stands),
         clock.schedules and _who_fires(clock),
@@ -81,12 +84,33 @@ def _print_counts(counts: dict[str, int]) -> None:
         print("There are no jobs.")
 
 
-def _who_works(workers: list[Worker]) -> str:
+def _who_works(workers: list[Worker], now: float) -> str:
+    """`now`: by the clock of the store."""
     if not workers:
         return "No worker is running."
     slots = sum(worker.slots for worker in workers)
     running = sum(worker.running for worker in workers)
-    return f"{plural(len(workers), 'worker')} with {plural(slots, 'slot')}, {running} in use."
+    told = f"{plural(len(workers), 'worker')} with {plural(slots, 'slot')}, {running} in use"
+    machines = Counter(worker.host for worker in workers)
+    if len(machines) > 1:
+        each = ", ".join(f"{n} on {host}" for host, n in sorted(machines.items()))
+        told = f"{told}: {each}"
+    return f"{told}.{_who_is_silent(workers, now)}"
+
+
+def _who_is_silent(workers: list[Worker], now: float) -> str:
+    """Those on machines that may be gone, or cut off."""
+    silent = [
+        f"{one.id} on {one.host}" for one in workers
+        if one.heard_at is not None and now - one.heard_at > (one.silence_ms or 0) / 2
+        and one.silence_ms
+    ]  # fmt: skip
+    if not silent:
+        return ""
+    noun = "Worker" if len(silent) == 1 else "Workers"
+    return (
+        f" {noun} {', '.join(silent)} {'has' if len(silent) == 1 else 'have'} been silent lately."
+    )
 
 
 def _awake(client: Client, workers: list[Worker]) -> dict[str, Any] | None:
@@ -125,9 +149,13 @@ def _who_fires(clock: Standing) -> str:
     if clock.next_due is None:
         return f"{some}, none of which svcq is to fire."
     coming = ago(datetime.fromtimestamp(clock.next_due / 1000, UTC), datetime.now(UTC))
-    if not clock.clocks:
+    if not (clock.clocks or clock.elsewhere):
         return f"{some}, but no clock runs: svcq start (or svcq up) runs one."
-    return f"{some}; the next, {clock.next_name}, fires {coming}."
+    told = f"{some}; the next, {clock.next_name}, fires {coming}."
+    if clock.elsewhere:
+        here = ["this machine"] if clock.clocks else []
+        told = f"{told} Clocks run on {' and '.join([*here, *clock.elsewhere])}."
+    return told
 
 
 PARSERS = {"status": _status_parser}

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from svcq.cli.parser import Namespace, Parser, add_json
 from svcq.cli.text import Column, ago, print_json, print_table, tell
+
+if TYPE_CHECKING:
+    from svcq.store import Worker
 
 
 def _worker_parser(parser: Parser) -> None:
@@ -32,6 +36,10 @@ def _add_how(parser: Parser) -> None:
         help="serve this queue, or those a pattern such as video-* fits (all)",
     )  # fmt: skip
     parser.add_argument(
+        "--accept", choices=("tasks", "commands", "both"), metavar="WHAT",
+        help="run tasks, commands or both (as set in workers.accept)",
+    )  # fmt: skip
+    parser.add_argument(
         "--import", action="append", metavar="MODULE", dest="imports",
         help="run the tasks of this module, in this interpreter",
     )  # fmt: skip
@@ -49,14 +57,22 @@ def _list(options: Namespace) -> None:
         print("No worker runs: start one with svcq worker start.")
         return
     now = datetime.now(UTC)
+    known = any(worker.heard_at is not None for worker in workers)
     print_table(
-        _COLUMNS,
+        _COLUMNS if known else _COLUMNS[:-1],
         [
             [w.id, w.host, w.pid, w.state, w.running, w.slots,
-             ago(datetime.fromtimestamp(w.started_at / 1000, UTC), now), w.version]
+             ago(datetime.fromtimestamp(w.started_at / 1000, UTC), now), w.version,
+             *([_heard(w, now)] if known else [])]
             for w in workers
         ],
     )  # fmt: skip
+
+
+def _heard(worker: Worker, now: datetime) -> str:
+    if worker.heard_at is None:
+        return ""
+    return ago(datetime.fromtimestamp(worker.heard_at / 1000, UTC), now)
 
 
 _COLUMNS = [
@@ -68,12 +84,14 @@ _COLUMNS = [
     Column("slots", right=True, dispensable=1),
     Column("started", dispensable=4),
     Column("version", dispensable=5),
+    Column("heard of", dispensable=4),  # where machines share a store
 ]
 
 
 def _how(options: Namespace) -> list[str]:
     said = [] if options.slots is None else ["--slots", str(_slots(options))]
     said += [word for queue in options.queues or () for word in ("--queue", queue)]
+    said += [] if options.accept is None else ["--accept", options.accept]
     return said + [word for module in options.imports or () for word in ("--import", module)]
 
 
@@ -119,6 +137,7 @@ def _run(options: Namespace) -> None:
         projects=projects,
         say=say,
         kept=options.kept,
+        accept=options.accept or config.workers.accept,
     )
     run_worker(config, settings)
 
@@ -154,6 +173,7 @@ def _up_parser(parser: Parser) -> None:
 
 def _up(options: Namespace) -> None:
     from svcq.config import load
+    from svcq.passwords import hide_password
     from svcq.service.announce import Announcer
     from svcq.service.clock import Clock
     from svcq.service.foreground import Foreground
@@ -170,7 +190,8 @@ def _up(options: Namespace) -> None:
     ) as foreground:
         count, each = foreground.size(config)
         noun = "worker" if count == 1 else "workers"
-        print(f"svcq {__version__}: {count} {noun} with {each} slots each on {config.store}.")
+        store = hide_password(config.store)
+        print(f"svcq {__version__}: {count} {noun} with {each} slots each on {store}.")
         print(_NEXT, flush=True)
         with (
             Janitor(config, say), Clock(config, say), WhenDone(config, say),

@@ -33,6 +33,7 @@ from svcq.times import Duration, Moment, moment, parse_duration, parse_moment
 if TYPE_CHECKING:
     from svcq.adder import Lent
     from svcq.changes import Follower
+    from svcq.client.elsewhere import Elsewhere
     from svcq.logs import Log
     from svcq.store import Activity, Added, Queue, QueueStats, Worker
     from svcq.store.clocks import Standing
@@ -228,7 +229,21 @@ class Client(Adder, HandWorker, Scheduling):
         from svcq.logs import Log, log_file
 
         number = check_int(run, "run", 0, 1 << 31)
-        return Log(log_file(self.config.home, self._id(job), number))
+        log = Log(log_file(self.config.home, self._id(job), number))
+        if self.config.store_is_shared and log.size() is None:
+            elsewhere = self.output_elsewhere(job, number)
+            if elsewhere is not None and elsewhere.log is not None:
+                return elsewhere.log
+        return log
+
+    def output_elsewhere(self, job: JobId, run: int) -> Elsewhere | None:
+        """Where another machine keeps the output of a run, and whether it can be had; None for
+        what ran here."""
+        if not self.config.store_is_shared:
+            return None
+        from svcq.client.elsewhere import find
+
+        return find(self.store, self._id(job), run)
 
     def counts(self, queue: str | None = None) -> dict[str, int]:
         """How many jobs are in each state."""

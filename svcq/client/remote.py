@@ -134,7 +134,10 @@ class RemoteClient(Client):
         return found
 
     def output(self, job: JobId, run: int) -> Log:
-        return _RemoteLog(self._door, self._id(job), run)
+        return RemoteLog(self._door, self._id(job), run)
+
+    def output_elsewhere(self, job: JobId, run: int) -> None:
+        """The service has looked on other machines already."""
 
     def wait(self, job: JobId, timeout: Duration | None = None) -> Job:
         limit = None if timeout is None else parse_duration(timeout, "timeout") / 1000
@@ -288,8 +291,9 @@ class _RemoteFollower(Follower):
     def __init__(self, door: Connection, cursor: int | None) -> None:
         self._door = door
         self.missed = False
+        self._gaps = []  # the service keeps them open
         last = door.ask("GET", "/changes/last")["n"] if cursor is None else cursor
-        self.cursor = int(last)
+        self.newest = int(last)
 
     def next(self, timeout: float, limit: int = 1000) -> list[Change]:
         deadline = time.monotonic() + timeout
@@ -301,7 +305,7 @@ class _RemoteFollower(Follower):
             found = [wire.CHANGE.read(one) for one in said["changes"]]
             self.missed = self.missed or said["missed"]
             if found:
-                self.cursor = found[-1].seq
+                self.newest = found[-1].seq
             left = deadline - time.monotonic()
             if found or left <= 0:
                 return found
@@ -309,7 +313,7 @@ class _RemoteFollower(Follower):
                 time.sleep(min(left, 0.2))
 
 
-class _RemoteLog(Log):
+class RemoteLog(Log):
     def __init__(self, door: Connection, job: int, run: int) -> None:
         self.path = None
         self._door = door
@@ -339,7 +343,7 @@ class _RemoteLog(Log):
 
 
 class _RemoteReader(LogReader):
-    def __init__(self, log: _RemoteLog, position: int) -> None:
+    def __init__(self, log: RemoteLog, position: int) -> None:
         super().__init__(Path(), position)
         self._log = log
 

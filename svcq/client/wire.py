@@ -74,10 +74,10 @@ def _read_change(given: Mapping[str, Any]) -> Change:
 
 
 def _read_worker(given: Mapping[str, Any]) -> Worker:
-    unsaid = {"boot": None, "born": None, "program": 0, "beat": 0, "lease_until": None}
-    return Worker(
-        **{**unsaid, **_known(Worker, given), "started_at": parse_moment(given["started_at"])}
-    )
+    unsaid = {"boot": None, "born": None, "program": 0, "beat": 0, "lease_until": None,
+              "silence_ms": None}  # fmt: skip
+    times = {"started_at": _ms(given["started_at"]), "heard_at": _ms(given.get("heard_at"))}
+    return Worker(**{**unsaid, **_known(Worker, given), **times})
 
 
 def _read_stats(given: Mapping[str, Any]) -> QueueStats:
@@ -163,6 +163,7 @@ def _read_clock(given: Mapping[str, Any]) -> Standing:
         _ms(given["next_due"]),
         given["next"],
         _ms(given["next_at"]),
+        tuple(given.get("elsewhere", ())),
     )
 
 

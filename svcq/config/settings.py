@@ -150,6 +150,26 @@ class Workers(NamedTuple):
         Whole(0, 10_000),
         "how many jobs each runs at a time; 0 for as many as there are cores",
     )
+    accept: Literal["tasks", "commands", "both"] = _setting(
+        "workers.accept",
+        "both",
+        Choice(("tasks", "commands", "both")),
+        "what they run: tasks, commands or both",
+    )
+    lease: int = _setting(
+        "workers.lease",
+        "1m",
+        Duration("2s", "1h"),
+        "on PostgreSQL: how long a worker may be silent before others take its jobs; "
+        "the same on all machines",
+    )
+    on_cut: Literal["stop", "keep"] = _setting(
+        "workers.on_cut",
+        "stop",
+        Choice(("stop", "keep")),
+        "on PostgreSQL: whether a worker that cannot reach the store for two thirds of its lease "
+        "stops its jobs, or keeps them and lets others run them a second time",
+    )
 
 
 class Clock(NamedTuple):
@@ -261,6 +281,11 @@ class Config(NamedTuple):
     def works_like(self, other: Config) -> bool:
         """Whether they differ at most in what is told of, which is nothing to a worker."""
         return self == other._replace(tray=self.tray, targets=self.targets)
+
+    @property
+    def store_is_shared(self) -> bool:
+        """Whether other machines may use it too."""
+        return "://" in self.store
 
     def __repr__(self) -> str:
         """Without what may hold a password, which must not reach a log."""

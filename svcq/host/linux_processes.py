@@ -13,27 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from svcq.host.linux_trees import branding, has_brand, process_born
-
-if TYPE_CHECKING:
-    import asyncio
-
-# Jobs are work in the background.
-BELOW_NORMAL = 5
-
-
-class Exit(NamedTuple):
-    """How a process ended: an exit code, negative for a signal; what it and its children used.
-
-    The peak counts from the fork on, when it still was a copy of us: None where it is no higher
-    than our own, and so may not be its.
-    """
-
-    code: int
-    cpu_ms: int
-    peak_bytes: int | None
+from svcq.host.linux_children import Child
+from svcq.host.linux_trees import branding, process_born
 
 
 def boot_id() -> str:
@@ -85,116 +67,6 @@ def shell(line: str) -> list[str]:
     return ["/bin/sh", "-c", line]
 
 
-class Child:
-    """A process of ours in a session of its own. `ended` tells of its end, without a thread and
-    without asking."""
-
-    known: ClassVar[set[int]] = set()  # the pids of those that have not been waited for
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        # Whoever starts processes has it by now; `svcq why`, which starts none, need not wait.
-        from asyncio import get_running_loop
-
-        self._process = process
-        self.pid = process.pid
-        self._loop = get_running_loop()
-        self.ended: asyncio.Future[Exit] = self._loop.create_future()
-        try:
-            self._descriptor = os.pidfd_open(process.pid)
-        except OSError:
-            # No handle is left for it: a process that nobody hears of must not go on.
-            process.kill()
-            process.wait()
-            raise
-        Child.known.add(self.pid)
-        self._loop.add_reader(self._descriptor, self._has_ended)
-
-    def step_back(self) -> None:
-        """Whoever sits at the machine goes first: below the usual priority, with its group."""
-        with suppress(OSError):  # it may have ended already
-            if os.getpriority(os.PRIO_PROCESS, self.pid) < BELOW_NORMAL:
-                os.setpriority(os.PRIO_PGRP, self.pid, BELOW_NORMAL)
-
-    def _has_ended(self) -> None:
-        self._loop.remove_reader(self._descriptor)
-        os.close(self._descriptor)
-        _, status, used = os.wait4(self.pid, 0)
-        Child.known.discard(self.pid)
-        code = os.waitstatus_to_exitcode(status)
-        self._process.returncode = code  # it must not wait a second time
-        cpu_ms = round((used.ru_utime + used.ru_stime) * 1000)
-        if not self.ended.done():
-            self.ended.set_result(Exit(code, cpu_ms, _peak_of_child(used.ru_maxrss)))
-
-
-def adopt_orphans() -> None:
-    """From now on, what our children leave behind when they end is a child of ours, not init's."""
-    import ctypes
-
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-
-
-def left_behind(brand: int) -> bool:
-    """Whether one of those is branded so: a sign that costs little, where a look at all processes
-    costs more than most commands."""
-    return any(has_brand(pid, brand) for pid in bury_orphans())
-
-
-def bury_orphans() -> list[int]:
-    """Wait for those that have ended; the pids of the others."""
-    return [pid for pid in _orphans() if not _has_been_buried(pid)]
-
-
-def _orphans() -> list[int]:
-    """Our children that we did not start: what a thread of ours may run is of our own session."""
-    try:
-        descriptor = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # not every kernel tells
-        return []
-    try:
-        children = os.read(descriptor, 1 << 16).split()
-    finally:
-        os.close(descriptor)
-    unknown = {int(pid) for pid in children}.difference(Child.known)
-    return [pid for pid in unknown if _session_of(pid) not in (None, os.getsid(0))]
-
-
-def _session_of(pid: int) -> int | None:
-    with suppress(ProcessLookupError):
-        return os.getsid(pid)
-    return None
-
-
-def _has_been_buried(pid: int) -> bool:
-    with suppress(ChildProcessError):
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    return True
-
-
-def _peak_of_child(peak: int) -> int | None:
-    """In bytes, of what the kernel says in KiB; None where it may be what the child had of us."""
-    if peak <= _own_peak(int(time.monotonic())) + _INEXACT:
-        return None
-    # We may have grown since we looked.
-    return peak * 1024 if peak > own_peak() + _INEXACT else None
-
-
-_INEXACT = 512  # KiB: the kernel counts by processor, and adds up now and then
-
-
-def own_peak() -> int:
-    """In KiB. What getrusage says would count our own parent's too."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0])
-
-
-@lru_cache(1)
-def _own_peak(_: int) -> int:
-    """Looked up once a second."""
-    return own_peak()
-
-
 def start_child(
     argv: Sequence[str],
     *,
@@ -208,36 +80,43 @@ def start_child(
     brand: int | None = None,
 ) -> Child:
     """Start a process whose output goes straight into a file, or to a terminal."""
+    from svcq.host.linux_spawn import spawn  # it needs ctypes, and `svcq log` does not
 
-    def start(program: str | None = None) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            argv,
-            executable=program,
-            cwd=cwd,
-            env=env,
-            stdin=output if terminal else _nothing(),
-            stdout=output,
-            stderr=output,
-            # To look for files to close takes the child longer than most of the rest, and us as
-            # long, for we stand still meanwhile.
-            close_fds=False,
-            start_new_session=True,
-        )
+    streams = (output if terminal else _nothing(), output, output)
 
-    def find_and_start() -> subprocess.Popen[bytes]:
+    def start(program: str | None = None) -> int:
+        with _inherited(inherit):
+            process = subprocess.Popen(
+                argv,
+                executable=program,
+                cwd=cwd,
+                env=env,
+                stdin=streams[0],
+                stdout=output,
+                stderr=output,
+                # To look for files to close takes the child longer than most of the rest, and us as
+                # long, for we stand still meanwhile.
+                close_fds=False,
+                start_new_session=True,
+            )
+        process.returncode = 0  # others wait for it
+        return process.pid
+
+    def find_and_start() -> int:
         found = _program(argv[0], env.get("PATH"), int(time.monotonic()))
         if found is not None:
+            pid = spawn(found, argv, cwd=cwd, env=env, streams=streams, inherit=inherit)
+            if pid is not None:
+                return pid
             with suppress(FileNotFoundError, PermissionError):  # whatever it was, it tells below
                 return start(found)
         return start()
 
     _close_what_we_were_given()
-    with nullcontext() if brand is None else branding(brand), _inherited(inherit):
+    with nullcontext() if brand is None else branding(brand):
         if nice is not None or cpus is not None:
-            process = _start_limited(find_and_start, nice, cpus)
-        else:
-            process = find_and_start()
-    return Child(process)
+            return Child(_start_limited(find_and_start, nice, cpus))
+        return Child(find_and_start())
 
 
 @cache
@@ -266,7 +145,9 @@ def _inherited(descriptors: Sequence[int]) -> Iterator[None]:
 def _program(name: str, path: str | None, _: int) -> str | None:
     """Where a program is, looked up once a second: many commands are one program again and again.
     None where that is for the child to find out, in the directory it runs in."""
-    if "/" in name or not path or not all(map(os.path.isabs, path.split(":"))):
+    if "/" in name:
+        return name if os.path.isabs(name) else None
+    if not path or not all(map(os.path.isabs, path.split(":"))):
         return None
     return shutil.which(name, path=path)
 
@@ -277,13 +158,11 @@ def _nothing() -> int:
     return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
-def _start_limited(
-    start: Callable[[], subprocess.Popen[bytes]], nice: int | None, cpus: int | None
-) -> subprocess.Popen[bytes]:
+def _start_limited(start: Callable[[], int], nice: int | None, cpus: int | None) -> int:
     """Both limits belong to a thread and are inherited: set in one that ends with the start, they
     hold from the first instruction and for every child."""
 
-    def limited() -> subprocess.Popen[bytes]:
+    def limited() -> int:
         with suppress(PermissionError):  # a lower nice value is not ours to give
             if nice is not None:
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)

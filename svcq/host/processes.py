@@ -33,16 +33,12 @@ if sys.platform == "win32":
     )
 else:
     from svcq.host.linux_cgroups import Pen, Pens
+    from svcq.host.linux_children import Child, Exit, adopt_orphans, bury_orphans, left_behind
     from svcq.host.linux_memory import killed_for_memory_lately
     from svcq.host.linux_processes import (
-        Child,
-        Exit,
-        adopt_orphans,
         boot_id,
-        bury_orphans,
         hold_lock,
         ignore_for_ourselves_alone,
-        left_behind,
         lock_is_held,
         parts_with_data,
         process_age,

@@ -9,6 +9,7 @@ on one store: each time is fired for once, and when one of them dies, the others
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -25,12 +26,13 @@ from apscheduler.triggers.base import BaseTrigger
 
 from svcq import host
 from svcq.config import Config, Followed
-from svcq.errors import SvcqError
+from svcq.errors import StoreAway, SvcqError
+from svcq.host import clocks
 from svcq.host.bell import Bell
 from svcq.schedules import Schedule
 from svcq.service.rounds import RETRY, Rounds
 from svcq.service.watch import Watch
-from svcq.store import Store, open_store
+from svcq.store import Store, machines, open_store
 from svcq.times import SECOND, moment
 from svcq.triggers import Trigger
 
@@ -65,6 +67,8 @@ class Clock:
             try:
                 with closing(open_store(settings.config)) as store:
                     self._keep(store, settings)
+            except StoreAway:
+                self._leaving.wait(RETRY)  # whoever keeps the workers says so
             except Exception as error:  # noqa: BLE001  (whatever it is: schedules wait for it)
                 why = str(error) if isinstance(error, SvcqError) else repr(error)
                 if why != said:
@@ -78,11 +82,34 @@ class Clock:
         host.private_directory(bells)
         with (
             closing(Bell(bells, f"{os.getpid()}-{next(_numbers)}")) as self._bell,
+            store.engine.hear(self._bell, "clocks"),
             closing(Ticker(store, self._say)) as ticker,
         ):
+            signs = _Signs(store, settings.config.directory)
             while not (self._leaving.is_set() or _changed(settings)):
+                signs.give()
                 self._bell.wait(ticker.tick())
                 self._bell.heard()
+            signs.end()
+
+
+class _Signs:
+    """Of life, to whoever asks on other machines which clocks there are."""
+
+    def __init__(self, store: Store, home: str) -> None:
+        self._engine = store.engine
+        self._who = socket.gethostname(), home
+        self._next = 0.0
+
+    def give(self) -> None:
+        if clocks.awake() >= self._next:
+            with suppress(SvcqError):
+                machines.note(self._engine, *self._who, os.getpid())
+                self._next = clocks.awake() + machines.HEARD_EVERY
+
+    def end(self) -> None:
+        with suppress(SvcqError):
+            machines.leave(self._engine, *self._who, os.getpid())
 
 
 def _changed(settings: Followed) -> bool:

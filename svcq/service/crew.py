@@ -15,7 +15,7 @@ from svcq.config import Config
 from svcq.errors import NotFound
 from svcq.host.service import Manager
 from svcq.store import Store, Worker
-from svcq.worker.places import Places
+from svcq.worker.places import KEPT, Places
 from svcq.worker.program import (
     slots_of,
     start_detached,
@@ -24,7 +24,7 @@ from svcq.worker.program import (
     worker_log,
 )
 
-KEPT = ("--kept",)  # tells a worker that it is the service's
+_KEPT = ("--kept",)  # tells a worker that it is the service's
 _LOOK = 0.1
 # Ours alone; a worker that talked to the manager in our name would confuse it.
 _OF_OUR_UNIT = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INVOCATION_ID")
@@ -38,7 +38,7 @@ def crew(store: Store, places: Places) -> list[Worker]:
 def is_kept(places: Places, worker: Worker) -> bool:
     try:
         lock = places.worker_lock(worker.pid, worker.born or "")
-        return lock.read_text() == "kept"
+        return lock.read_text() == KEPT
     except OSError:
         return False
 
@@ -85,7 +85,7 @@ class ServiceCrew:
     def start(self, config: Config) -> int | None:
         env = {k: v for k, v in worker_environment(config).items() if k not in _OF_OUR_UNIT}
         pid = self._manager.start_worker(
-            worker_command(KEPT), env, worker_log(config), next(self._numbers)
+            worker_command(_KEPT), env, worker_log(config), next(self._numbers)
         )
         if pid is None:
             return self._start_without_unit(config)
@@ -99,4 +99,4 @@ class ServiceCrew:
             instead = "jobs wait" if sandboxed else "they run inside the unit of the service"
             self._say(f"Workers get no unit of their own, so {instead}: see svcq doctor.")
         self.hindrance = "workers get no unit of their own (svcq doctor)"
-        return None if sandboxed else start_detached(config, KEPT)
+        return None if sandboxed else start_detached(config, _KEPT)

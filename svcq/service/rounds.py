@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from svcq.errors import SvcqError
+from svcq.errors import StoreAway, SvcqError
 from svcq.schedules import Firing, How, Schedule
 from svcq.service.watch import Gap, Watch
 from svcq.store import Store
@@ -92,7 +92,8 @@ class Rounds:
         try:
             yield
         except SvcqError as error:
-            if str(error) != self._error:
+            # Of a server that does not answer, whoever keeps the workers says so.
+            if str(error) != self._error and not isinstance(error, StoreAway):
                 self._error = str(error)
                 self._say(f"The clock could not look at the schedules: {self._error}")
             self._why = "while the store could not be used"

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Self
 
 from svcq.config import Config, load
-from svcq.errors import NotPermitted, Refused, StoreVersion, SvcqError
+from svcq.errors import NotPermitted, Refused, StoreAway, StoreVersion, SvcqError
 from svcq.host import processes, service
 from svcq.host.service import Manager
+from svcq.passwords import hide_password
 from svcq.service.announce import Announcer
 from svcq.service.clock import Clock
 from svcq.service.crew import ServiceCrew, drain, interrupt
@@ -27,6 +28,7 @@ from svcq.service.supervisor import Supervisor
 from svcq.service.when_done import WhenDone
 from svcq.service.wishes import Wishes
 from svcq.store import Store, open_store, upgrade_store
+from svcq.trouble import Trouble
 from svcq.version import __version__
 from svcq.worker.places import Places
 
@@ -48,7 +50,7 @@ def run_service(home: Path, manager: Manager, say: Say, beside: Beside) -> None:
     with _only_one(places) as lock, Starts(home, leaving, say):
         config, wishes = load(home), Wishes()
         with (
-            closing(_open(config, say)) as store,
+            closing(_open_patiently(config, say, leaving)) as store,
             Janitor(config, say),
             Clock(config, say),
             WhenDone(config, say),
@@ -58,7 +60,7 @@ def run_service(home: Path, manager: Manager, say: Say, beside: Beside) -> None:
             crew = ServiceCrew(config, manager, say)
             supervisor = Supervisor(store, config, say, crew, wishes)
             service.notify("READY=1")
-            say(f"svcq {__version__} runs, pid {os.getpid()}, on {config.store}.")
+            say(f"svcq {__version__} runs, pid {os.getpid()}, on {hide_password(config.store)}.")
             _watch(supervisor, leaving)
             service.notify("STOPPING=1")
             _stop(manager.why_leaving(), store, lock, say)
@@ -98,6 +100,23 @@ class _only_one:  # noqa: N801 (used as a function is)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _open_patiently(config: Config, say: Say, leaving: threading.Event) -> Store:
+    """A server that does not answer yet may do so soon, as when all machines have just started."""
+    trouble = Trouble(say)
+    while True:
+        try:
+            store = _open(config, say)
+            trouble.over()
+            return store
+        except StoreAway as error:
+            trouble.met(error)
+            service.notify("READY=1")  # or the manager would give us up
+            service.notify(f"STATUS={error}")
+            service.notify("WATCHDOG=1")
+            if leaving.wait(LOOK):
+                raise SystemExit(0) from None
 
 
 def _open(config: Config, say: Callable[[str], None]) -> Store:

@@ -66,7 +66,7 @@ class Starts:
         self._leaving.wait(wait)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
+        if error is None or (isinstance(error, SystemExit) and not error.code):
             self._end(_WELL)
         else:
             sentence = isinstance(error, SvcqError)

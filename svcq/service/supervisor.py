@@ -17,10 +17,11 @@ from svcq.errors import SvcqError
 from svcq.host import processes
 from svcq.service.wishes import Wishes
 from svcq.store import Store, Worker
+from svcq.trouble import Trouble
 from svcq.version import __version__
 from svcq.worker import spool
+from svcq.worker.leases import Neighbours
 from svcq.worker.places import Places
-from svcq.worker.rescue import rescue_dead
 
 _SOON = 30.0  # seconds within which a worker that was started is to be there
 _LONGEST_BACKOFF = 60.0
@@ -73,7 +74,8 @@ class Supervisor:
         self._known: dict[int, float] = {}  # worker: first seen
         self._backoff = 0.0
         self._next_start = 0.0
-        self._wrong = ""
+        self._trouble = Trouble(say)
+        self._neighbours = Neighbours(store, self._places, say)
 
     def tend(self) -> str:
         """Follow the settings, and see that all is as they say; how things are, in a line.
@@ -90,12 +92,10 @@ class Supervisor:
             if self._wishes.take_anew():
                 self._renew()
             how = self._look(self._settings.config)
-            self._wrong = ""
+            self._trouble.over()
         except (SvcqError, OSError) as error:
             how = str(error)
-            if how != self._wrong:
-                self._say(how)
-            self._wrong = how
+            self._trouble.met(error)
         return how
 
     def _look(self, config: Config) -> str:
@@ -147,8 +147,12 @@ class Supervisor:
         self._say(f"Worker {worker.id} (pid {worker.pid}) {why}.")
 
     def _rescue(self) -> None:
-        for worker, jobs in rescue_dead(self._store, self._places, self._say):
+        here = socket.gethostname()
+        for worker, jobs in self._neighbours.look():
             held = ", ".join(map(str, jobs)) or "no jobs"
+            if worker.host != here:
+                self._say(f"Worker {worker.id} on {worker.host} is silent; it held {held}.")
+                continue
             self._say(f"Worker {worker.id} (pid {worker.pid}) died; it held {held}.")
             self._ended(self._known.pop(worker.id, 0.0))
 

@@ -97,6 +97,8 @@ class Engine(Protocol):
     """One database, opened. Safe to use from several threads and after a fork."""
 
     name: str
+    shared: bool
+    """Whether programs on other machines may use it too."""
     where: str
     """The store as people are told of it, never with a password."""
     bells: str
@@ -120,6 +122,10 @@ class Engine(Protocol):
         """All or nothing. Durable: on the disk when the block has ended, whatever happens next.
         Polite: others that wait go first, for a while. Alone: see Transaction.
         """
+
+    def at_once(self, name: str, /, **values: Any) -> int:
+        """Run one statement by itself, which waits for nobody but who holds its row; how many rows
+        it changed."""
 
     def borrowed(
         self, connection: Any, /, *, alone: bool = True
@@ -230,11 +236,12 @@ def _number_parameters(sql: str, engine: str) -> tuple[str, tuple[str, ...]]:
 
 # What is text; what is a fraction; and what a column alone can tell. All others are whole numbers.
 _TEXTS = frozenset((
-    "added", "after_name", "args", "boot", "born", "caller", "command", "condition", "cron",
-    "cwd", "dead_letter", "digest", "error", "fired_by", "grep", "host", "how", "ids", "key",
-    "kind", "name", "names", "needs", "note", "old", "options", "orphaned", "overlap", "owner",
-    "policy", "progress_note", "queue", "reason", "result", "schedule", "schema", "scope",
-    "state", "states", "tag", "tags", "tail", "task", "unique_key", "vars", "version", "zone",
+    "added", "address", "after_name", "args", "boot", "born", "caller", "certificate", "command",
+    "condition", "cron", "cwd", "dead_letter", "digest", "error", "fired_by", "grep", "home",
+    "host", "how", "ids", "key", "kind", "name", "names", "needs", "note", "old", "options",
+    "orphaned", "overlap", "owner", "policy", "progress_note", "queue", "reason", "result",
+    "schedule", "schema", "scope", "secret", "site", "state", "states", "tag", "tags", "tail",
+    "task", "unique_key", "vars", "version", "zone",
 ))  # fmt: skip
 _FRACTIONS = frozenset(["progress"])
 _BY_COLUMN = frozenset(["env", "missed", "value"])

@@ -97,6 +97,8 @@ class PostgresTransaction:
     def commit(self) -> None:
         if self._begin and not self._behind:
             return  # nothing was ever said
+        if self._unsaid:
+            self._flush()  # a first message may have to be said again, which no COMMIT may be
         if self._behind:
             self._execute_all([("COMMIT", ())])
         else:
@@ -256,6 +258,7 @@ class Writing(AbstractContextManager[PostgresTransaction]):
 
 class PostgresEngine:
     name = "postgres"
+    shared = True
 
     def __init__(
         self, address: str, bells: str, *, busy_wait_ms: int = 30_000,
@@ -368,6 +371,22 @@ class PostgresEngine:
                 connection.execute("ROLLBACK", prepare=False)
         self.connections.give(connection)
 
+    def at_once(self, name: str, /, **values: Any) -> int:
+        return self._at_once(name, self._queries[name].ordered(values)).rowcount
+
+    def _at_once(self, name: str, values: Sequence[Any]) -> psycopg.RawCursor[Row]:
+        """One statement is a transaction of its own."""
+        while True:
+            connection, used = self.connections.take()
+            try:
+                return psycopg.RawCursor(connection).execute(self._queries[name].sql, values)
+            except psycopg.Error as error:
+                # One that idled may be dead by now; what comes here may be said twice.
+                if not (used and connection.closed):
+                    raise explain(error, self.where) from error
+            finally:
+                self.connections.give(connection)
+
     @contextmanager
     def borrowed(self, connection: Any, *, alone: bool = True) -> Iterator[PostgresTransaction]:
         """A part of the caller's own transaction: it commits, or does not, with theirs."""
@@ -459,15 +478,7 @@ class PostgresEngine:
 
     def write_mark(self) -> tuple[int, int]:
         """Changes whenever someone has written, or after a while."""
-        # One statement is a transaction of its own.
-        tx = PostgresTransaction(self, self._queries, (), alone=False)
-        tx.take(self.connections)
-        try:
-            row = tx.first("newest_change", ())
-        except psycopg.Error as error:
-            raise explain(error, self.where) from error
-        finally:
-            self._let_go(tx)
+        row = self._at_once("newest_change", ()).fetchone()
         assert row is not None
         return int(row[0]), int(time.monotonic() / _LOOK_ANYWAY)
 

@@ -25,6 +25,12 @@ from svcq.store.postgres_errors import explain, refused
 SCHEMA = "svcq"
 OLDEST_SERVER = 13
 _MOST_IDLE = 8
+# After how long a server that has gone without a word, or a cable, is given up: otherwise that is
+# for the system to say, which takes a quarter of an hour.
+_GONE_UNHEARD = {
+    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
+    "tcp_user_timeout": 15_000,
+}  # fmt: skip
 _FRESH = 1.0  # seconds
 
 Connection = psycopg.Connection[Row]
@@ -110,7 +116,7 @@ class Connections:
     def make(self) -> Connection:
         """A new one, told what holds for all of its transactions."""
         # The address may say what it likes of these.
-        defaults = {"connect_timeout": 10, "application_name": "svcq"}
+        defaults = {**_GONE_UNHEARD, "connect_timeout": 10, "application_name": "svcq"}
         try:
             connection: Connection = psycopg.connect(
                 **{**defaults, **self._parameters}, autocommit=True, client_encoding="UTF8",

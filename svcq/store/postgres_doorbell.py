@@ -6,6 +6,8 @@ once more after that moment has passed. What was written before either is seen.
 
 from __future__ import annotations
 
+import select
+import socket
 import threading
 import time
 from contextlib import suppress
@@ -21,6 +23,7 @@ from svcq.store.postgres_connections import Connections
 CHANNEL = "svcq"
 _BURST = 0.02  # seconds for which a ring counts
 _AFTER = 0.03  # and after which it is looked again
+_FIRST_NAP = 0.1
 _LONGEST_NAP = 5.0
 
 
@@ -55,46 +58,48 @@ class Doorbell:
 
 
 class Listener:
-    """Rings a bell of this machine when someone rings anywhere."""
+    """Rings a bell of this machine when someone rings anywhere, until it is left."""
 
     def __init__(self, connections: Connections, bell: Bell, whom: str) -> None:
         self._connections = connections
         self._bell = bell
         self._whom = whom
-        self._ended = threading.Event()
-        self._connection: psycopg.Connection[Row] | None = None
+        self._leaving = threading.Event()
+        self._hands = threading.Lock()  # on the bell: whoever leaves us closes it next
 
     def __enter__(self) -> None:
+        self._left, self._leave = socket.socketpair()
         self._thread = threading.Thread(target=self._listen, name="svcq-doorbell", daemon=True)
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join(2)
+        with self._hands:
+            self._leaving.set()
+        self._leave.close()
+        # It may be waiting for a server that does not answer; it rings no more.
+        self._thread.join(0.5)
 
     def _listen(self) -> None:
-        nap = 0.1
-        while not self._ended.is_set():
+        nap = _FIRST_NAP
+        while not self._leaving.is_set():
             try:
                 with self._connections.make() as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
                     self._ring()  # for what was written while nobody listened
-                    nap = 0.1
+                    nap = _FIRST_NAP
                     self._hear(connection)
             except (psycopg.Error, SvcqError):
                 # Workers look about once a second besides, and say what is wrong with the store.
-                self._ended.wait(nap)
+                self._leaving.wait(nap)
                 nap = min(nap * 2, _LONGEST_NAP)
+        self._left.close()
 
     def _hear(self, connection: psycopg.Connection[Row]) -> None:
-        again = None
-        while not self._ended.is_set():
-            patience = 0.5 if again is None else max(again - time.monotonic(), 0)
-            heard = [
-                one for one in connection.notifies(timeout=patience, stop_after=1)
-                if one.payload == self._whom
-            ]  # fmt: skip
-            if heard:
+        again, line, left = None, connection.fileno(), self._left.fileno()
+        while not self._leaving.is_set():
+            patience = None if again is None else max(again - time.monotonic(), 0)
+            ready, _, _ = select.select([line, left], [], [], patience)
+            if line in ready and self._whom in _payloads(connection):
                 self._ring()
                 again = again or time.monotonic() + _AFTER
             if again is not None and time.monotonic() >= again:
@@ -102,5 +107,15 @@ class Listener:
                 self._ring()
 
     def _ring(self) -> None:
-        with suppress(OSError):  # it was closed a moment ago
-            self._bell.ring()
+        with self._hands:
+            if not self._leaving.is_set():
+                self._bell.ring()
+
+
+def _payloads(connection: psycopg.Connection[Row]) -> set[str]:
+    """Of what has arrived; an error where the connection has ended."""
+    connection.pgconn.consume_input()
+    found = set()
+    while (one := connection.pgconn.notifies()) is not None:
+        found.add(one.extra.decode())
+    return found

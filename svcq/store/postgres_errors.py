@@ -20,6 +20,10 @@ _REFUSALS = (
 )
 
 
+# Of these, what passes without anyone's doing.
+_PASSING = ("is starting up", "is shutting down", "too many clients", "remaining connection slots")
+
+
 def refused(error: psycopg.Error, where: str) -> errors.SvcqError:
     """Why no connection could be made."""
     said = _said(error)
@@ -39,8 +43,9 @@ def refused(error: psycopg.Error, where: str) -> errors.SvcqError:
         )
     for words, remedy in _REFUSALS:
         if words in said:
-            return errors.StoreError(f"The store {where} was not opened, since {remedy}.")
-    return errors.StoreError(
+            kind = errors.StoreAway if words in _PASSING else errors.StoreError
+            return kind(f"The store {where} was not opened, since {remedy}.")
+    return errors.StoreAway(
         f"The store {where} cannot be reached ({said}): check that PostgreSQL runs there, and the "
         "store's address."
     )
@@ -54,12 +59,12 @@ def explain(error: psycopg.Error, where: str, *, committing: bool = False) -> er
         kind, sentence = _BY_CODE[state]
         return kind(sentence.format(where=where, said=said))
     if committing:
-        return errors.StoreError(
+        return errors.StoreAway(
             f"The connection to the store {where} was lost while something was written, so that "
             "nobody can say whether it was: look before you do it again."
         )
     if not state or state.startswith(("08", "57")):
-        return errors.StoreError(
+        return errors.StoreAway(
             f"The store {where} does not answer ({said}): check that PostgreSQL runs there; "
             "what was not told as done was not done."
         )

@@ -544,6 +544,16 @@ RETURNING id;
 -- A sign of life; a worker written by hand also extends its lease.
 UPDATE workers SET beat = beat + 1, lease_until = :lease_until WHERE id = :id AND state <> 'ended';
 
+-- name: pulse [sqlite]
+-- As beat, of those whose silence others measure.
+UPDATE workers SET beat = beat + 1 WHERE id = :id AND state <> 'ended';
+
+-- name: pulse [postgres]
+-- The same, with what people are told.
+UPDATE workers SET beat = beat + 1, silence_ms = :silence_ms,
+                   heard_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+WHERE id = :id AND state <> 'ended';
+
 -- name: set_worker_state
 -- Running to draining; an ended worker stays ended.
 UPDATE workers SET state = :state WHERE id = :id AND state <> 'ended';
@@ -564,9 +574,29 @@ SELECT state FROM workers WHERE id = :id;
 -- It will not report again; what it held has been taken back.
 UPDATE workers SET state = 'ended', ended_at = :now WHERE id = :id AND state <> 'ended';
 
+-- name: give_up_worker
+-- Only if it has not been heard of since: a sign of life that comes between waits for us, or we for it.
+UPDATE workers SET state = 'ended', ended_at = :now
+WHERE id = :id AND beat = :beat AND state <> 'ended';
+
+-- name: stranded
+-- Ended workers that still hold jobs: a claim of theirs was written just when they were given up.
+SELECT DISTINCT workers.id, workers.beat FROM jobs JOIN workers ON workers.id = jobs.worker
+WHERE jobs.state = 'processing' AND jobs.rank IS NULL AND jobs.due_at IS NULL
+  AND jobs.finished_at IS NULL AND workers.state = 'ended';
+
+-- fragment: heard [sqlite]
+-- Here a worker's lock tells whether it lives.
+NULL, NULL
+
+-- fragment: heard [postgres]
+-- By the server's clock; and for how long it may be silent.
+heard_at, silence_ms
+
 -- name: workers
 -- All that live, or all.
 SELECT id, host, pid, boot, born, program, version, slots, state, started_at, beat, lease_until,
+       {heard},
        (SELECT count(*) FROM jobs WHERE jobs.state = 'processing' AND jobs.worker = workers.id
         AND rank IS NULL AND due_at IS NULL AND finished_at IS NULL)
 FROM workers WHERE state <> 'ended' OR :ended = 1 ORDER BY id;
@@ -584,6 +614,29 @@ SELECT id FROM workers WHERE state <> 'ended' AND lease_until < :now;
 -- name: forget_workers
 -- Ended long ago, and no job names them any more as its last holder within retention.
 DELETE FROM workers WHERE state = 'ended' AND ended_at < :before;
+
+-- name: note_service [postgres]
+-- That a service lives, by the clock of the store.
+INSERT INTO services (host, home, pid, heard_at)
+VALUES (:host, :home, :pid, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+ON CONFLICT (host, home) DO UPDATE SET pid = excluded.pid, heard_at = excluded.heard_at;
+
+-- name: offer_output [postgres]
+-- How other machines get the output that is kept there.
+INSERT INTO services (host, home, address, port, site, certificate, token)
+VALUES (:host, :home, :address, :port, :site, :certificate, :secret)
+ON CONFLICT (host, home) DO UPDATE
+SET address = excluded.address, port = excluded.port, site = excluded.site,
+    certificate = excluded.certificate, token = excluded.token;
+
+-- name: forget_service [postgres]
+-- It ends; another one of the same home may have come meanwhile.
+DELETE FROM services WHERE host = :host AND home = :home AND pid = :pid;
+
+-- name: services [postgres]
+-- Those that were heard of lately.
+SELECT host, home, pid, heard_at, address, port, site, certificate, token FROM services
+WHERE heard_at > :since ORDER BY host, home;
 
 ------------------------------------------------------------------------------------------ queues
 
@@ -853,7 +906,17 @@ WHERE runs.job = :job ORDER BY runs.run;
 
 -- name: changes_after
 -- A cursor is the last number seen.
-SELECT seq, job, kind, at FROM changes WHERE seq > :after ORDER BY seq LIMIT :n;
+SELECT seq, job, kind, at FROM changes WHERE seq > :after AND seq <= :until ORDER BY seq LIMIT :n;
+
+-- name: writers [sqlite]
+-- Who may still commit numbers of changes that were taken before: nobody, where one writes at a time.
+SELECT '' WHERE 0;
+
+-- name: writers [postgres]
+-- Whoever takes such numbers holds this lock until the end of its transaction.
+SELECT virtualtransaction FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND classid = 1937138545 AND objid = 2 AND objsubid = 2
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
 -- name: last_change
 -- Where a new follower begins.

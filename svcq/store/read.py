@@ -106,8 +106,8 @@ def environment_of(tx: Transaction, job: int) -> dict[str, str] | None:
     return variables
 
 
-def changes_after(tx: Transaction, cursor: int, limit: int) -> list[Change]:
-    rows = tx.rows("changes_after", after=cursor, n=limit)
+def changes_after(tx: Transaction, cursor: int, limit: int, until: int) -> list[Change]:
+    rows = tx.rows("changes_after", after=cursor, until=until, n=limit)
     return [Change(seq, job, kind, moment(at)) for seq, job, kind, at in rows]
 
 

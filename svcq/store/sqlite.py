@@ -129,6 +129,7 @@ class Writing(SqliteTransaction):
 
 class SqliteEngine:
     name = "sqlite"
+    shared = False
 
     def __init__(
         self, path: str, *, busy_wait_ms: int = 30_000, clock: Callable[[], int] | None = None
@@ -271,6 +272,10 @@ class SqliteEngine:
 
     def ring(self, whom: str = "") -> None:
         ring(os.path.join(self.bells, whom) if whom else self.bells)
+
+    def at_once(self, name: str, /, **values: Any) -> int:
+        with self.write(durable=False) as tx:
+            return tx.run(name, **values)
 
     def hear(self, bell: Bell, whom: str = "") -> nullcontext[None]:  # noqa: ARG002
         """Everyone who writes here can reach it."""

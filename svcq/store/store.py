@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         declared,
         ends,
         facts,
+        machines,
         moves,
         queues,
         read,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from svcq.store.engine import Engine
     from svcq.store.facts import Facts
     from svcq.store.finish import Report
+    from svcq.store.machines import Service
     from svcq.store.queues import Queue
     from svcq.store.read import Filter
     from svcq.store.stats import Activity, QueueStats, Rollup
@@ -69,6 +71,7 @@ else:
     ends = Later("svcq.store.ends")
     facts = Later("svcq.store.facts")
     finishing = Later("svcq.store.finish")
+    machines = Later("svcq.store.machines")
     moves = Later("svcq.store.moves")
     queues = Later("svcq.store.queues")
     read = Later("svcq.store.read")
@@ -82,6 +85,7 @@ else:
 # Between batches of a long clean-up, so that others get their turn at the store.
 _BATCH_PAUSE = 0.001
 _TRIES = 5
+_LAST = (1 << 63) - 1  # the highest number there can be
 
 
 def again(
@@ -182,7 +186,8 @@ class Store:
 
     @again
     def claim(self, claimer: Claimer, n: int = 1) -> list[Claim]:
-        """Take up to `n` jobs. Not durable by itself: a claim that a power cut undoes never ran."""
+        """Take up to `n` jobs. In a file not durable by itself: a claim that a power cut undoes
+        never ran. The crash of a server leaves the workers at work on what they have claimed."""
         if n < 1:
             return []
         if not self._found_work:
@@ -197,7 +202,8 @@ class Store:
 
     def _claim(self, claimer: Claimer, n: int, *, alone: bool) -> list[Claim]:
         while True:
-            with self._writing(durable=False, polite=True, alone=alone) as (tx, ledger):
+            durable = self.engine.shared
+            with self._writing(durable=durable, polite=True, alone=alone) as (tx, ledger):
                 # The clock as it was last heard will do: whoever is late by less is seen next time.
                 seen = claiming.view(tx.all, claimer, self.engine.clock())
                 if tx.alone or seen.late:
@@ -285,6 +291,11 @@ class Store:
         with self.engine.write(durable=False, alone=False) as tx:
             return workers.beat(tx, worker, lease_ms)
 
+    def pulse(self, worker: int, silence_ms: int) -> bool:
+        """A sign of life that nobody holds up, and for how long there may be none; False for a
+        worker that was given up as lost."""
+        return bool(self.engine.at_once("pulse", id=worker, silence_ms=silence_ms))
+
     def drain(self, worker: int, *, now: bool = False) -> None:
         """Ask a worker to finish what it holds and end; or to end now."""
         with self.engine.write(durable=True, alone=False) as tx:
@@ -328,6 +339,20 @@ class Store:
         """Take back what a lost worker held, once its process trees are dead."""
         with self._writing() as (tx, ledger):
             return workers.rescue(tx, ledger, worker, outcome, self.config)
+
+    @again
+    def rescue_silent(self, worker: int, beat: int, outcome: Outcome) -> list[int] | None:
+        """The same for a worker of another machine that has not raised its number for its lease;
+        None when it has done so meanwhile, and keeps what it holds."""
+        with self._writing() as (tx, ledger):
+            if not workers.give_up(tx, worker, beat):
+                return None
+            return workers.rescue(tx, ledger, worker, outcome, self.config)
+
+    def stranded(self) -> list[tuple[int, int]]:
+        """Workers, with their numbers, that have ended and still hold jobs."""
+        with self.engine.read() as tx:
+            return [(worker, beat) for worker, beat in tx.rows("stranded")]
 
     @again
     def rescue_lapsed(self, outcome: Outcome) -> list[int]:
@@ -545,9 +570,14 @@ class Store:
         with self.engine.read() as tx:
             return facts.first_in_line(tx, n, self.config)
 
-    def changes(self, cursor: int, limit: int = 1000) -> list[Change]:
+    def changes(self, cursor: int, limit: int = 1000, until: int = _LAST) -> list[Change]:
         with self.engine.read() as tx:
-            return read.changes_after(tx, cursor, limit)
+            return read.changes_after(tx, cursor, limit, until)
+
+    def writers(self) -> frozenset[str]:
+        """The transactions that may yet commit changes with numbers below those that are seen."""
+        with self.engine.read() as tx:
+            return frozenset(row[0] for row in tx.rows("writers"))
 
     def last_change(self) -> int:
         with self.engine.read() as tx:
@@ -563,7 +593,13 @@ class Store:
     def clocks(self) -> Standing:
         """Who fires schedules, and what comes next."""
         with self.engine.read() as tx:
-            return clocks.standing(tx, f"{self.bells}/clocks")
+            others = machines.services(tx, self.engine)
+            return clocks.standing(tx, f"{self.bells}/clocks", others, self.config.directory)
+
+    def services(self) -> list[Service]:
+        """Of all machines that share the store; none where it is not shared."""
+        with self.engine.read() as tx:
+            return machines.services(tx, self.engine)
 
     def write_mark(self) -> tuple[int, int]:
         """A cheap look at whether anything was written: differs from the last one if so."""

@@ -40,7 +40,15 @@ class Worker(NamedTuple):
     started_at: int
     beat: int
     lease_until: int | None
+    heard_at: int | None  # this and the next only where machines share a store
+    silence_ms: int | None  # for how long it may be silent
     running: int
+
+    def is_silent(self, now: int) -> bool:
+        """Whether it is past its lease, by the clock of the store: for people, who may be wrong."""
+        if self.heard_at is None or self.silence_ms is None:
+            return False  # nobody listens for it
+        return now - self.heard_at > self.silence_ms
 
     def as_json(self) -> dict[str, Any]:
         """A worker as every face of svcq prints it."""
@@ -53,6 +61,7 @@ class Worker(NamedTuple):
             "running": self.running,
             "version": self.version,
             "state": self.state,
+            "heard_at": iso(self.heard_at),
         }
 
 
@@ -110,6 +119,14 @@ def may_claim(worker: int, asked: Row | None) -> bool:
 
 def workers(tx: Transaction, *, ended: bool) -> list[Worker]:
     return [Worker._make(row) for row in tx.rows("workers", ended=int(ended))]
+
+
+def give_up(tx: Transaction, worker: int, beat: int) -> bool:
+    """Whether a worker that was silent at this number is ended, and will hear so."""
+    if tx.run("give_up_worker", id=worker, beat=beat, now=tx.now):
+        return True
+    row = tx.first("worker_asked", (worker,))
+    return row is not None and row[0] == "ended"
 
 
 def rescue(

@@ -38,8 +38,10 @@ _AWAY = 2.0  # seconds until a store that is away is tried again
 class Frame(NamedTuple):
     """Some changes, encoded: a JSON array without its brackets, so that frames can be joined."""
 
-    before: int  # the number of the last change before it
-    last: int
+    n: int  # of the frame
+    before: int  # the highest number of a change before it
+    last: int  # and in it; one that was committed late may be lower than what came before
+    cursor: int  # from where whoever comes back misses nothing
     body: bytes
     jobs: frozenset[int]
     missed: bool = False  # the store no longer had all of them
@@ -66,7 +68,8 @@ class Hub:
         self._left = time.monotonic()
         self._wanted = threading.Event()
         self._leaving = False
-        self._cursor: int | None = None
+        self._n = 0
+        self._at: Frame | None = None
         self._thread = threading.Thread(target=self._read, name="web-hub", daemon=True)
         self._thread.start()
 
@@ -86,8 +89,9 @@ class Hub:
         self._followers += 1
         self._wanted.set()
         try:
-            at = await self._begin()
-            yield Frame(at, at, b"", frozenset())
+            begin = await self._begin()
+            yield begin
+            at = begin.n
             while True:
                 news = self._news
                 frame = self._since(at)
@@ -97,7 +101,7 @@ class Hub:
                     except TimeoutError:
                         yield None
                     continue
-                at = frame.last
+                at = frame.n
                 yield frame
         finally:
             self._followers -= 1
@@ -120,16 +124,17 @@ class Hub:
             self._followers -= 1
             self._left = time.monotonic()
 
-    async def _begin(self) -> int:
-        while self._cursor is None:
+    async def _begin(self) -> Frame:
+        """Without changes: where the hub is now."""
+        while self._at is None:
             await self._news.wait()
-        return self._cursor
+        return self._at
 
     def _since(self, at: int) -> Frame | None:
-        """All that is kept after a change, in one frame; None when there is nothing new."""
+        """All that is kept after a frame, in one; None when there is nothing new."""
         fresh = []
         for frame in reversed(self._frames):
-            if frame.last <= at:
+            if frame.n <= at:
                 break
             fresh.append(frame)
         if not fresh:
@@ -138,16 +143,18 @@ class Hub:
             return fresh[0]
         fresh.reverse()
         return Frame(
+            fresh[-1].n,
             fresh[0].before,
             fresh[-1].last,
+            fresh[-1].cursor,
             b",".join(frame.body for frame in fresh),
             frozenset().union(*(frame.jobs for frame in fresh)),
             any(frame.missed for frame in fresh),
         )
 
-    def _publish(self, cursor: int, frame: Frame | None) -> None:
-        self._cursor = cursor
-        if frame is not None:
+    def _publish(self, frame: Frame) -> None:
+        self._at = frame._replace(before=frame.last, body=b"", jobs=frozenset(), missed=False)
+        if frame.body or frame.missed:
             for job in self._watched.keys() & frame.jobs:
                 for changed in self._watched[job]:
                     changed.set()
@@ -161,7 +168,7 @@ class Hub:
     def _rest(self) -> None:
         if not self._followers:
             self._wanted.clear()
-            self._cursor = None
+            self._at = None
             self._frames.clear()
             self._bytes = 0
 
@@ -182,22 +189,25 @@ class Hub:
 
     def _follow(self) -> None:
         with closing(open_store(self._config)) as store:
-            follower = Follower(store, self._cursor)
+            follower = Follower(store, None if self._at is None else self._at.cursor)
             while self._wanted.is_set() and not self._leaving:
-                began, before = time.monotonic(), follower.cursor
-                if self._cursor is None:
-                    self._tell(self._publish, before, None)
+                began, before = time.monotonic(), follower.newest
+                if self._at is None:
+                    self._tell(self._publish, self._frame(follower, before, b"", frozenset()))
                 changes = follower.next(_LONGEST_LOOK, _MOST_AT_ONCE)
                 if changes:
                     jobs = frozenset(change.job for change in changes)
                     body = encode_changes(changes)
-                    frame = Frame(before, follower.cursor, body, jobs, follower.missed)
+                    self._tell(self._publish, self._frame(follower, before, body, jobs))
                     follower.missed = False
-                    self._tell(self._publish, follower.cursor, frame)
                     pace = _RARELY if _MANY <= len(changes) < _MOST_AT_ONCE else INTERVAL
                     time.sleep(max(began + pace - time.monotonic(), 0))
                 if not self._followers and time.monotonic() - self._left > _LINGER:
                     self._tell(self._rest)
+
+    def _frame(self, follower: Follower, before: int, body: bytes, jobs: frozenset[int]) -> Frame:
+        self._n += 1
+        return Frame(self._n, before, follower.newest, follower.cursor, body, jobs, follower.missed)
 
     def _tell(self, act: Callable[..., None], *what: object) -> None:
         try:

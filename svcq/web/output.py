@@ -11,7 +11,7 @@ import codecs
 import json
 import re
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ def routes(desk: Desk, hub: Hub, streams: Streams) -> list[Route]:
         place = await desk.look(lambda client: _place(client, asked.path["job"], said.get("run")))
         size = _size(place.file)
         if size is None:
-            return await _kept(desk, place)
+            return await _from_elsewhere(desk, place, said) or await _kept(desk, place)
         asked_range = asked.request.headers.get("range")
         if asked_range is not None:
             return _part(place.file, size, asked_range)
@@ -119,6 +119,18 @@ def _size(file: Path) -> int | None:
     except OSError:
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+async def _from_elsewhere(desk: Desk, place: _Place, said: Mapping[str, Any]) -> Response | None:
+    """The whole of what another machine keeps, where its service lets us have it."""
+    found = await desk.take_time(lambda client: client.output_elsewhere(place.job, place.run))
+    if found is None or found.log is None:
+        return None
+    log, lines = found.log, said.get("tail")
+    start = said.get("start", 0)
+    if lines is not None:
+        start = await asyncio.to_thread(log.start_of_tail, lines)
+    return _Blocks(log.read(start), more={"svcq-host": found.host})
 
 
 async def _kept(desk: Desk, place: _Place) -> Response:

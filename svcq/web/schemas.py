@@ -246,7 +246,7 @@ SCHEMAS: dict[str, Schema] = {
     "Worker": _object(
         {
             "id": _ID, "host": _TEXT, "pid": _COUNT, "started_at": TIME, "slots": _COUNT,
-            "running": _COUNT, "version": _TEXT, "state": _TEXT,
+            "running": _COUNT, "version": _TEXT, "state": _TEXT, "heard_at": maybe(TIME),
         }
     ),
     "WorkerList": _object({"workers": {"type": "array", "items": ref("Worker")}}),
@@ -291,7 +291,8 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Clock": _object(
         {
-            "running": FLAG, "pids": {"type": "array", "items": _ID}, "schedules": _COUNT,
+            "running": FLAG, "pids": {"type": "array", "items": _ID},
+            "elsewhere": {"type": "array", "items": _TEXT}, "schedules": _COUNT,
             "active": _COUNT, "paused": _COUNT, "next": maybe(_TEXT), "next_at": maybe(TIME),
             "next_due": maybe(TIME),
         }

@@ -28,6 +28,7 @@ from svcq.web.connections import Connection, Strangers
 from svcq.web.desk import Desk
 from svcq.web.hub import Hub
 from svcq.web.listen import Listening, listen, listen_on
+from svcq.web.offer import keep_offering
 from svcq.web.sessions import Sessions
 from svcq.web.users import Users
 
@@ -79,6 +80,7 @@ class Web:
         access = Access(sites, tokens.Tokens(home), Sessions(), owner, users.caller_of)
         desk = Desk(self._config)
         hub = Hub(self._config, self._say)
+        offering: asyncio.Future[None] | None = None
         try:
             app = build(desk, hub, access, self._wishes, self._say)
             self._server = _Server(app, listening, access)
@@ -88,9 +90,15 @@ class Web:
                 self._say(f"The page is at {site.origin}: svcq open opens it.")
             for trouble in listening.troubles:
                 self._say(trouble)
+            if self._config.store_is_shared:
+                offering = asyncio.ensure_future(
+                    keep_offering(desk, self._config, listening.beyond)
+                )
             await self._server.serve(listening.sockets)
         finally:
             self._server = None
+            if offering is not None:
+                offering.cancel()
             hub.close()
             desk.close()
 

@@ -12,13 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from svcq.changes import Follower
 from svcq.client import Client
 from svcq.client.verbs import PREFIX, whole
 from svcq.errors import Unreachable
 from svcq.web.api import encoded, json_response
 from svcq.web.body import read_query
 from svcq.web.desk import Desk
-from svcq.web.hub import Hub, encode_changes
+from svcq.web.hub import Frame, Hub, encode_changes
 from svcq.web.routes import Asked, Route
 
 MOST_STREAMS = 400
@@ -123,12 +124,13 @@ def routes(desk: Desk, hub: Hub, streams: Streams) -> list[Route]:
     ]
 
 
+_SETTLE = 0.2  # seconds for which a commit with a lower number is waited for
 CHANGES_QUERY = {"after": CURSOR, "limit": whole(1, 10_000, 1000), "wait": whole(0, 60, 0)}
 STREAM_QUERY = {"after": CURSOR}
 
 
 def _page(client: Client, after: int, limit: int) -> dict[str, Any]:
-    found = client.changes(after, limit=limit)
+    found = Follower(client.store, after).settled(_SETTLE, limit)
     oldest = client.store.oldest_change()
     return {
         "changes": [change.as_json() for change in found],
@@ -164,26 +166,27 @@ async def _change_events(desk: Desk, hub: Hub, after: int | None) -> AsyncIterat
             if frame is None:
                 yield PING
                 continue
-            begins = frame.last == frame.before
+            begins = not frame.body and not frame.missed
             at = frame.last if at is None else at
             if begins:
-                yield _RETRY + event("ready", at, _cursor(at))
+                yield _RETRY + event("ready", min(at, frame.cursor), _cursor(at))
             if frame.before != at:
                 # Resumed, or too slow for what the hub keeps; or a cursor of another store.
-                yield await _missing(desk, at, frame.before)
+                yield await _missing(desk, at, frame)
             at = frame.last
             if frame.missed:
-                yield event("reset", at, _cursor(at))
+                yield event("reset", frame.cursor, _cursor(at))
             elif not begins:
-                yield event("changes", at, b"[" + frame.body + b"]")
+                yield event("changes", frame.cursor, b"[" + frame.body + b"]")
 
 
-async def _missing(desk: Desk, after: int, until: int) -> bytes:
-    """What the hub no longer has, as one event; a reset where there is too much of it."""
+async def _missing(desk: Desk, after: int, frame: Frame) -> bytes:
+    """What the hub no longer has before a frame, as one event; a reset where there is too much."""
+    until = frame.before
     body = await desk.look(_between(after, until))
     if body is None:
-        return event("reset", until, _cursor(until))
-    return event("changes", until, b"[" + body + b"]")
+        return event("reset", min(until, frame.cursor), _cursor(until))
+    return event("changes", min(until, frame.cursor), b"[" + body + b"]")
 
 
 def _cursor(at: int) -> bytes:

@@ -17,7 +17,8 @@ from svcq import host
 from svcq.client.verbs import Role
 from svcq.errors import NotPermitted
 
-FILES = {"token": Role.ADMIN, "token-read": Role.READER}
+READER = "token-read"
+FILES = {"token": Role.ADMIN, READER: Role.READER}
 
 
 def make_missing(home: Path) -> None:

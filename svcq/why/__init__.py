@@ -55,7 +55,7 @@ def why(store: Store, job: int) -> Why:
         if worker.lease_until is not None:
             return worker.lease_until >= facts.now
         if worker.host != here:
-            return True  # who looks after that machine would have ended it
+            return not worker.is_silent(facts.now)  # who looks after it there would have ended it
         # `born` also numbers the workers of one process.
         born = (worker.born or "").partition("-")[0]
         same_boot = worker.boot == processes.boot_id()

@@ -78,13 +78,16 @@ class CommandRun:
         self._on_progress = on_progress
         self._say = say
         self._told = ""
-        self._stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._silent = False  # it has ended, and has written neither progress nor result
+        self._loop = asyncio.get_running_loop()
+        self._woken: asyncio.Future[None] | None = None  # by an end, by others, or by the time
         self._ending: Outcome | None = None  # what it will be when it was not its own end
         self._child: processes.Child | None = None
         self._tree = Tree(marker, None, None)
         self._paused = False
+        self._killed = False  # by us, all at once
         self._kernel_limits = False  # its memory
-        self._clock = asyncio.get_running_loop().time
+        self._clock = self._loop.time
         self._counted = 0.0
         self._left: float | None = None if policy.timeout is None else policy.timeout / 1000
 
@@ -95,6 +98,11 @@ class CommandRun:
 
     def interrupt(self, reason: str) -> None:
         self._end_with(interrupted(reason))
+
+    def kill(self) -> None:
+        """Dead when this returns, in whatever thread; what it is to be was said before."""
+        self._killed = True
+        self._tree.kill()
 
     def pause(self) -> None:
         if not self._paused:
@@ -116,8 +124,11 @@ class CommandRun:
     def _end_with(self, outcome: Outcome) -> None:
         if self._ending is None:
             self._ending = outcome
-        if not self._stop.done():
-            self._stop.set_result(None)
+        self._wake()
+
+    def _wake(self, *_: object) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
 
     # Its life
 
@@ -130,7 +141,7 @@ class CommandRun:
             return await self._start_and_live()
         finally:
             self._end_output()
-            self._seats.give_back(self._seat)
+            self._seats.give_back(self._seat, silent=self._silent)
             self._nursery.give_back(self._place)
 
     async def _start_and_live(self) -> Outcome:
@@ -158,7 +169,8 @@ class CommandRun:
         await self._watch(ended)
         if ended.done():
             # It was faster than whoever wanted it to end.
-            self._ending = None
+            if not (self._killed and ended.result().code in KILLED):
+                self._ending = None
         else:
             await self._end_tree(self._policy.grace / 1000)
         exit_ = await ended
@@ -166,6 +178,9 @@ class CommandRun:
         if not self._alone:
             # It may have left processes behind; a job ends with all of its tree.
             await self._end_tree(self._policy.grace / 1000)
+        assert self._output is not None
+        self._output.settle()
+        self._silent = self._seat.is_silent()
         self._look()
         await self._put_log_back()
         return self._outcome(exit_)
@@ -199,7 +214,7 @@ class CommandRun:
             output = Output(self._log, self._seat.output)
             undo.callback(output.close)
             if self._policy.tty:
-                terminal = Terminal(output.descriptor)
+                terminal = Terminal(output.descriptor, self._env)
                 undo.callback(terminal.close)
             command = json.loads(self.claim.command or "null")
             self._child = processes.start_child(
@@ -234,10 +249,14 @@ class CommandRun:
 
     async def _watch(self, ended: asyncio.Future[processes.Exit]) -> None:
         """Until it has ended, or is to be ended."""
-        either, look = (ended, self._stop), FIRST_LOOK
-        while not (ended.done() or self._stop.done()):
+        look = FIRST_LOOK
+        ended.add_done_callback(self._wake)
+        while not ended.done() and self._ending is None:
             wait = look if self._left is None or self._paused else min(look, self._left)
-            await asyncio.wait(either, timeout=wait, return_when="FIRST_COMPLETED")
+            self._woken = self._loop.create_future()
+            timer = self._loop.call_later(wait, self._wake)
+            await self._woken
+            timer.cancel()
             if ended.done():
                 return
             self._count_time()
@@ -273,7 +292,8 @@ class CommandRun:
         if self._paused and self._ending is None:
             # What was forked while the others were being stopped.
             self._tree.signal(signal.SIGSTOP)
-        self._read_progress()
+        if not self._silent:
+            self._read_progress()
         policy = self._policy
         if policy.max_output is not None:
             self._limit_output(policy.max_output)
@@ -371,7 +391,7 @@ class CommandRun:
         return OUT_OF_MEMORY
 
     def _result(self) -> str | None:
-        data = read_start(self._seat.result, self._max_payload + 1)
+        data = None if self._silent else read_start(self._seat.result, self._max_payload + 1)
         if data is None or not data.strip():
             return None
         if len(data) > self._max_payload:

@@ -10,30 +10,36 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from svcq.config import Config, Project
-from svcq.errors import SvcqError
+from svcq.environment import environment_of_jobs
+from svcq.errors import StoreAway, SvcqError
 from svcq.host import processes
-from svcq.jobs import Claim, Outcome, cancelled, failed, snoozed
+from svcq.jobs import Claim, Outcome, cancelled, failed, interrupted, snoozed
 from svcq.later import import_all
 from svcq.policy import policy_of
 from svcq.store import Declared, Orders, Report, Store, open_store
+from svcq.trouble import Trouble
 from svcq.worker.ahead import Ahead
 from svcq.worker.awake import keep_awake
 from svcq.worker.command import CommandRun
 from svcq.worker.conditions import Conditions
+from svcq.worker.heartbeat import Jobs
+from svcq.worker.leases import Neighbours
 from svcq.worker.membership import Membership
 from svcq.worker.neighbours import has_keeper, look_after
 from svcq.worker.places import Places, marker_of, runners_marker
 from svcq.worker.talk import Said, Talk
 from svcq.worker.tasks import TaskPool
+from svcq.worker.trees import Tree
 
 LOOK = 1.0  # seconds between looks at a store that nobody rang for
-PACE = 0.005  # seconds between turns while short commands run that were claimed ahead
+PACE = 0.01  # seconds between turns while short commands run that were claimed ahead
 TELL = 0.1  # seconds for which progress is gathered before it is told
 
 
@@ -45,6 +51,7 @@ class Settings(NamedTuple):
     projects: tuple[Project, ...] = ()  # whose tasks it runs; none: commands alone
     say: Callable[[str], None] = print
     kept: bool = False  # by a service: it ends some time after that has gone
+    accept: str = "both"  # tasks, commands or both
 
 
 class Worker:
@@ -52,7 +59,7 @@ class Worker:
         self._config = config
         self._settings = settings
         self._places = Places(config.home)
-        self._store: Store = open_store(config)
+        self._store = _open(config, settings)
         self._store_id = self._store.id()
         self._running: dict[int, CommandRun] = {}
         self._ahead = Ahead(settings.slots, self._return_ahead)
@@ -62,6 +69,7 @@ class Worker:
         self._declared: dict[str, Declared] = {}  # of tasks: what the store has yet to hear
         self._seen: set[asyncio.Future[None]] = set()
         self._wake = asyncio.Event()
+        self._trouble = Trouble(settings.say)
         self._draining = False
         self._interrupted = False
         self._telling = False
@@ -79,7 +87,11 @@ class Worker:
         loop.add_reader(self._member.bell.fileno(), self._rung)
         try:
             keeper = self.drain if self._settings.kept else None
-            self._keep(look_after(self._store, self._places, self.id, self._settings.say, keeper))
+            neighbours = Neighbours(self._store, self._places, self._settings.say, self.id)
+            self._keep(
+                look_after(neighbours, self._store, self._places, self._settings.say, keeper,
+                           lambda: self._room()[0] <= 0)
+            )  # fmt: skip
             self._keep(keep_awake(self._wishes, self._member.awake_note, self._settings.say))
             await self._warm()
             while not self._done():
@@ -115,10 +127,26 @@ class Worker:
             return
         self._interrupted = True
         self.drain()
+        self._give_back(reason)
+
+    def _give_back(self, reason: str) -> None:
+        """What runs goes back unharmed."""
+        self._return_ahead()
         for run in self._running.values():
             run.interrupt(reason)
         for pool in self._pools:
             pool.interrupt(reason)
+
+    def _interrupt_from_afar(self, reason: str) -> None:
+        with suppress(RuntimeError):  # the worker has ended meanwhile
+            self._loop.call_soon_threadsafe(self._give_back, reason)
+
+    def _kill(self) -> None:
+        """All that runs is dead when this returns, whatever the loop is at; not in its thread."""
+        for run in list(self._running.values()):
+            run.kill()
+        if self._pools:
+            Tree(runners_marker(self._store_id, self.id), None, None).kill()
 
     def _done(self) -> bool:
         return self._draining and not (self._held() or self._reports or self._talk.kept)
@@ -134,15 +162,21 @@ class Worker:
     # Coming and going
 
     def _join(self) -> None:
-        slots, projects = self._settings.slots, self._settings.projects
+        slots, accept = self._settings.slots, self._settings.accept
+        projects = self._settings.projects if accept != "commands" else ()
         self._member = Membership(
-            self._store, self._places, slots, kept=self._settings.kept, pens=True
-        )
+            self._store, self._places, slots, self._settings.say,
+            kept=self._settings.kept, alone=True,
+        )  # fmt: skip
         self.id = self._member.id
         if self._settings.kept and not has_keeper(self._places):
             self.drain()  # the service was stopped while we came up, and nobody else would tell us
-        self._own_environment = dict(os.environ)
-        kinds = ("command", "task") if projects else ("command",)
+        self._own_environment = environment_of_jobs(os.environ)
+        kinds = [kind for kind in ("command", "task") if accept in ("both", f"{kind}s")]
+        if not projects:
+            kinds = [kind for kind in kinds if kind == "command"]
+        if not kinds:
+            self._settings.say("This worker takes tasks alone, and no project has any for it.")
         claimer = self._member.claimer(self._settings.queues, kinds, self._conditions)
         self._talk = Talk(
             self._store, self._places.spool, claimer, self._conditions, self._condition_holds
@@ -150,13 +184,15 @@ class Worker:
         self._pools = [
             TaskPool(
                 project, self._config.home,
-                {**os.environ, "SVCQ_HOME": str(self._config.home)}, self._member.lock,
+                {**self._own_environment, "SVCQ_HOME": str(self._config.home)}, self._member.lock,
                 runners_marker(self._store_id, self.id), self._member.nursery,
                 self._config.jobs, self._settings.slots, self._ended, self._progress,
                 self._hear_declared, self._settings.say,
             )
-            for project in self._settings.projects
+            for project in projects
         ]  # fmt: skip
+        if self._member.heartbeat is not None:
+            self._member.heartbeat.guard(Jobs(self._interrupt_from_afar, self._kill))
 
     async def _leave(self) -> None:
         await asyncio.gather(*(pool.close() for pool in self._pools))
@@ -177,8 +213,9 @@ class Worker:
             heard = await loop.run_in_executor(self._thread, self._talk.speak, said)
         except (SvcqError, OSError) as error:
             self._talk.doubtful = True
-            self._settings.say(str(error))
+            self._trouble.met(error)
             return
+        self._trouble.over()
         for name in heard.declared:
             if self._declared[name] == said.declared[name]:
                 del self._declared[name]
@@ -224,6 +261,10 @@ class Worker:
 
     def _take(self, claim: Claim, environments: Mapping[int, Mapping[str, str]]) -> None:
         marker = marker_of(self._store_id, claim.id, claim.run)
+        if self._member.cut_off:
+            # Claimed before we stood still, it may have been taken from us since.
+            self._ended(claim, interrupted("its worker could not reach the store"))
+            return
         if claim.task:
             self._pool_for(claim.task).begin(claim, marker)
             return
@@ -246,8 +287,8 @@ class Worker:
         self._keep(self._see_through(run))
 
     def _begin_ahead(self) -> None:
-        while self._free() > 0 and (run := self._ahead.next()):
-            self._begin(run)
+        while run := self._next_ahead():
+            self._keep(self._see_through(run))
 
     def _return_ahead(self) -> None:
         """Not started, so nothing failed: they wait again, for anyone."""
@@ -270,14 +311,25 @@ class Worker:
         return likely[0] if likely else pools[0]
 
     async def _see_through(self, run: CommandRun) -> None:
-        began = asyncio.get_running_loop().time()
-        try:
-            outcome = await run.run()
-        except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the worker)
-            outcome = failed(f"svcq itself failed: {type(error).__name__}: {error}")
-        self._ahead.ended(asyncio.get_running_loop().time() - began)
-        self._ended(run.claim, outcome)
-        self._begin_ahead()
+        following: CommandRun | None = run
+        while following is not None:
+            # One that was claimed ahead follows here: a slot is not to wait for the event loop.
+            run = following
+            began = self._loop.time()
+            try:
+                outcome = await run.run()
+            except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the worker)
+                outcome = failed(f"svcq itself failed: {type(error).__name__}: {error}")
+            self._ahead.ended(self._loop.time() - began)
+            self._ended(run.claim, outcome)
+            following = self._next_ahead()
+            self._begin_ahead()
+
+    def _next_ahead(self) -> CommandRun | None:
+        run = self._ahead.next() if self._free() > 0 else None
+        if run is not None:
+            self._running[run.claim.id] = run
+        return run
 
     def _ended(self, claim: Claim, outcome: Outcome) -> None:
         self._running.pop(claim.id, None)
@@ -324,6 +376,21 @@ class Worker:
 
     def _patience(self) -> float:
         return LOOK if self._draining else min(self._talk.quiet(), LOOK)
+
+
+def _open(config: Config, settings: Settings) -> Store:
+    """What a service has started waits for a server that does not answer yet."""
+    trouble = Trouble(settings.say)
+    while True:
+        try:
+            store = open_store(config)
+            trouble.over()
+            return store
+        except StoreAway as error:
+            if not settings.kept:
+                raise
+            trouble.met(error)
+            time.sleep(LOOK)
 
 
 def run_worker(config: Config, settings: Settings) -> None:

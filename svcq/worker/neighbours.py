@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from svcq.errors import SvcqError
+from svcq.errors import StoreAway, SvcqError
 from svcq.host import processes
 from svcq.store import Store
+from svcq.worker.leases import Neighbours
 from svcq.worker.places import Places
-from svcq.worker.rescue import rescue_dead
 
 LOOK = 0.5  # seconds: the jobs of a dead worker wait for it
 ORPHANED = 30.0  # seconds without a service after which its worker takes nothing new
@@ -23,11 +23,12 @@ def has_keeper(places: Places) -> bool:
 
 
 async def look_after(
+    neighbours: Neighbours,
     store: Store,
     places: Places,
-    me: int,
     say: Callable[[str], None],
     orphaned: Callable[[], None] | None,
+    is_full: Callable[[], bool],
 ) -> None:
     """For as long as the worker lives, however busy it is. `orphaned` is called, for a worker that
     a service keeps, when that has been gone for a while: nobody would look after it any more."""
@@ -45,8 +46,11 @@ async def look_after(
                 orphaned = None
         try:
             # Not in the thread of the store: killing what will not die takes its time.
-            await asyncio.to_thread(rescue_dead, store, places, say, me=me)
+            await asyncio.to_thread(neighbours.look)
             # A claim lets jobs expire, but a worker with no free slot makes none.
-            await asyncio.to_thread(store.expire)
+            if is_full():
+                await asyncio.to_thread(store.expire)
+        except StoreAway:
+            pass  # the worker itself says so
         except (SvcqError, OSError) as error:
             say(str(error))

@@ -24,6 +24,15 @@ class Output:
         self.descriptor = open_log(unnamed or path)
         self._copy: int | None = None
         self._copied = 0
+        self._last: os.stat_result | None = None
+
+    def settle(self) -> None:
+        """Nobody is left who writes to it: what is true of it now stays so."""
+        self._last = os.fstat(self.descriptor)
+
+    @property
+    def _status(self) -> os.stat_result:
+        return self._last or os.fstat(self.descriptor)
 
     def keep(self) -> Path:
         """Give it its name; where it is by now."""
@@ -33,7 +42,7 @@ class Output:
         return self._path
 
     def tail(self) -> str | None:
-        return tail_of(self.descriptor)
+        return tail_of(self.descriptor) if self.has_something else None
 
     def limit(self, limit: int) -> int:
         """Drop the middle of what is over the limit; the size of all that was written."""
@@ -44,7 +53,7 @@ class Output:
     @property
     def deleted(self) -> bool:
         """Whether its processes write to a file that nobody else can find any more."""
-        return not os.fstat(self.descriptor).st_nlink
+        return not self._status.st_nlink
 
     def put_back(self, most: int | None = None) -> None:
         """Have a copy in the place of a log that was deleted: the next `most` bytes of it."""
@@ -73,7 +82,7 @@ class Output:
 
     @property
     def has_something(self) -> bool:
-        return os.fstat(self.descriptor).st_size > 0
+        return self._status.st_size > 0
 
     def end(self, *, alone: bool) -> Path | None:
         """All that was to be written is; where it is, unless that is nothing. `alone` says that

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from svcq.store import Worker
 
 
+# What the lock of a worker says: that the service keeps it, or that it is a program by itself. One
+# inside another program says nothing.
+KEPT, BY_ITSELF = "kept", "by itself"
+MAY_BE_KILLED = (KEPT, BY_ITSELF)
+
+
 class Places(NamedTuple):
     home: Path
 
@@ -45,6 +51,13 @@ class Places(NamedTuple):
         """Held as long as the worker lives: no pid can be mistaken for another's."""
         return self.workers / f"{pid}-{born}.lock"
 
+    def dead_locks(self) -> list[str]:
+        """The names of those whose worker is gone, with or without what it forked."""
+        return [
+            file.name for file in self.workers.glob("*-*.lock")
+            if not processes.lock_is_held(file) or not _is_alive(file.name)
+        ]  # fmt: skip
+
     def awake_note(self, pid: int, born: str) -> Path:
         """There while the worker keeps the machine awake, or would and cannot: why, then."""
         return self.workers / f"{pid}-{born}.awake"
@@ -55,6 +68,11 @@ class Places(NamedTuple):
     def prepare(self) -> None:
         for folder in (self.home, self.workers, self.spool, self.home / "runs", self.home / "logs"):
             host.private_directory(folder)
+
+
+def _is_alive(lock: str) -> bool:
+    pid, born, *_ = lock.removesuffix(".lock").split("-")
+    return pid.isdigit() and processes.process_born(int(pid)) == born
 
 
 class Note(NamedTuple):
@@ -100,6 +118,10 @@ class Seat(NamedTuple):
     def result(self) -> str:
         return f"{self.lock}.result"
 
+    def is_silent(self) -> bool:
+        """Whether nothing is said there."""
+        return not (_is_there(self.progress) or _is_there(self.result))
+
     def clear(self) -> None:
         if any([_remove(self.progress), _remove(self.result)]):
             # Who writes with care writes a file beside it first, and may not have come to the end.
@@ -123,8 +145,9 @@ class Seats:
     def _seat(self, number: int | str) -> Seat:
         return Seat(f"{self._stem}.{number}", f"{self._outputs}.{number}")
 
-    def give_back(self, seat: Seat) -> None:
-        seat.clear()
+    def give_back(self, seat: Seat, *, silent: bool) -> None:
+        if not silent:
+            seat.clear()
         self._free.append(seat)
 
     def note_pens(self, pens: processes.Pens) -> None:
@@ -162,6 +185,11 @@ class Seats:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _is_there(path: str) -> bool:
+    # Without an exception for what most of them do not write; links count, wherever they lead.
+    return os.access(path, os.F_OK, follow_symlinks=False)
 
 
 def _remove(path: str) -> bool:

@@ -17,7 +17,10 @@ def worker_command(arguments: Sequence[str] = ()) -> list[str]:
 
 
 def worker_environment(config: Config) -> dict[str, str]:
-    return {**os.environ, "SVCQ_HOME": str(config.home), "SVCQ_STORE": config.store}
+    env = {**os.environ, "SVCQ_HOME": str(config.home)}
+    if "SVCQ_STORE" in env or not config.store_is_shared:
+        env["SVCQ_STORE"] = config.store
+    return env  # an address with a password is read from the settings, and stands nowhere else
 
 
 def start_detached(config: Config, arguments: Sequence[str] = ()) -> int:

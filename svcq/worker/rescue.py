@@ -8,7 +8,7 @@ started are dead: two scans in a row must find none.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,15 +32,19 @@ def rescue_dead(
     *,
     me: int | None = None,
     killed: Collection[int] = (),
+    workers: Iterable[Worker] | None = None,
 ) -> list[Rescued]:
-    """Find the dead workers of this machine and take back what they held.
+    """Find the dead workers of this machine, or of those that are given, and take back what they
+    held.
 
     `killed` are processes that were ended on purpose: their jobs count as interrupted.
     """
-    here, boot = socket.gethostname(), processes.boot_id()
+    boot = processes.boot_id()
     rescued = []
-    for worker in store.workers():
-        if worker.host != here or worker.id == me or worker.lease_until is not None:
+    for worker in store.workers() if workers is None else workers:
+        if worker.id == me or worker.lease_until is not None:
+            continue
+        if not is_ours(store, places, worker):
             continue
         lock = places.worker_lock(worker.pid, worker.born or "")
         same = worker.boot == boot
@@ -58,6 +62,15 @@ def rescue_dead(
         places.awake_note(worker.pid, worker.born or "").unlink(missing_ok=True)
         rescued.append(Rescued(worker, jobs))
     return rescued
+
+
+def is_ours(store: Store, places: Places, worker: Worker) -> bool:
+    """Whether we can tell if it lives. Where machines share a store, two may have one name, and one
+    may have two homes: there a worker is ours when its lock is in our home."""
+    if worker.host != socket.gethostname():
+        return False
+    lock = places.worker_lock(worker.pid, worker.born or "")
+    return not store.engine.shared or lock.exists()
 
 
 def _lives(store: Store, worker: Worker, lock: Path) -> bool:

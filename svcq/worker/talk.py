@@ -109,7 +109,7 @@ class Talk:
         try:
             self._store.finish(reports)
             self.kept = []
-        except StoreError:
+        except SvcqError:
             try:
                 spool.save(self._spool, reports)
                 self.kept = []
@@ -127,7 +127,7 @@ class Talk:
         """Whether something is due, or a writer that could not ring has written."""
         self._conditions.look(self._on_condition)
         with suppress(SvcqError):
-            self._due = self._store.next_due()
+            # What is due next was asked with the mark, and changes with it.
             late = self._due is not None and self._due <= self._store.engine.clock()
             return self.doubtful or late or self._store.write_mark() != self._mark
         return True

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from contextlib import suppress
+
+_USUAL = {"COLUMNS": 80, "LINES": 24}
+_MOST = 10_000  # what lays out a screen makes all of it
 
 
 class Terminal:
-    def __init__(self, output: int) -> None:
+    """As large as COLUMNS and LINES of its command's environment say, or as terminals once were:
+    nothing can be laid out in one without a size."""
+
+    def __init__(self, output: int, env: Mapping[str, str]) -> None:
+        import termios
+
         self._outer, self.inner = os.openpty()
+        termios.tcsetwinsize(self.inner, (_size(env, "LINES"), _size(env, "COLUMNS")))
         self._output = os.dup(output)
         os.set_blocking(self._outer, False)
 
@@ -45,3 +55,10 @@ class Terminal:
         with suppress(OSError):
             while data := os.read(self._outer, 1 << 16):
                 os.write(self._output, data)
+
+
+def _size(env: Mapping[str, str], name: str) -> int:
+    with suppress(KeyError, ValueError):
+        if 0 < (said := int(env[name])) <= _MOST:
+            return said
+    return _USUAL[name]

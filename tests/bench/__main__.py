@@ -50,6 +50,10 @@ BENCHES: dict[str, Callable[[Scale, Path], Iterator[Figure]]] = {
     "web_post": web_post,
     "web_streams": web_streams,
     "web_log": web_log,
+    "tray_told": tray_told,
+    "tray_shown": tray_shown,
+    "tray_idle": tray_idle,
+    "tray_flood": tray_flood,
     "pg_enqueue": pg_enqueue,
     "pg_many": pg_many,
     "pg_claim_finish": pg_claim_finish,
@@ -57,10 +61,6 @@ BENCHES: dict[str, Callable[[Scale, Path], Iterator[Figure]]] = {
     "pg_flat": pg_flat,
     "pg_churn": pg_churn,
     "pg_machines": pg_machines,
-    "tray_told": tray_told,
-    "tray_shown": tray_shown,
-    "tray_idle": tray_idle,
-    "tray_flood": tray_flood,
 }
 
 

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -54,15 +55,18 @@ def worker_commands(scale: Scale, folder: Path) -> Iterator[Figure]:
         sides = [
             lambda: drain(home, [home.client.new_command(["true"], cwd=str(folder))] * n),
             lambda: xargs(n),
+            lambda: queue_and_run(home, n),
         ]
-        spooler = task_spooler(folder) if scale.peers else None
-        if spooler is not None:
-            sides.append(lambda: spooler.drain(n))
-        ours, other, *rest = alternate(scale.rounds, *sides)
+        spoolers = task_spooler(folder) if scale.peers else []
+        sides += [partial(spooler.drain, n) for spooler in spoolers]
+        drained, other, queued, *spooled = alternate(scale.rounds, *sides)
     what = "commands (true), 2 at a time"
-    yield rate_figure("worker_commands", what, ours, other, "xargs -P2", 0.6)
-    for rates in rest:
-        yield rate_figure("worker_commands", what, ours, rates, "task-spooler", 1.0)
+    yield rate_figure("worker_commands", what, drained, other, "xargs -P2", 0.6)
+    if spooled:
+        of_drain, of_all = spooled
+        yield rate_figure("worker_commands", what, drained, of_drain, "task-spooler", 1.0)
+        what = "the same, queued one by one meanwhile"
+        yield rate_figure("worker_commands", what, queued, of_all, "task-spooler", 1.0)
 
 
 def worker_latency(scale: Scale, folder: Path) -> Iterator[Figure]:
@@ -129,13 +133,27 @@ def drain(home: Home, jobs: list[NewJob]) -> float:
     client = home.client
     client.queue("default", paused=True)
     client.add(jobs)
-    goal = client.counts()["completed"] + len(jobs)
+    return rate(home, len(jobs), lambda: client.resume("default"))
+
+
+def queue_and_run(home: Home, n: int) -> float:
+    """Commands a second, from the first being queued, each durably, to the end of the last."""
+
+    def queue() -> None:
+        for _ in range(n):
+            home.client.command(["true"], cwd=str(home.work))
+
+    return rate(home, n, queue)
+
+
+def rate(home: Home, n: int, let_begin: Callable[[], object]) -> float:
+    goal = home.client.counts()["completed"] + n
     start = time.perf_counter()
-    client.resume("default")
-    while client.counts()["completed"] < goal:
+    let_begin()
+    while home.client.counts()["completed"] < goal:
         time.sleep(0.005)
         assert time.perf_counter() - start < PATIENCE, home.said()
-    return len(jobs) / (time.perf_counter() - start)
+    return n / (time.perf_counter() - start)
 
 
 def xargs(n: int) -> float:

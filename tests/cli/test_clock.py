@@ -25,7 +25,7 @@ def finding(svcq: Svcq, check: str) -> tuple[bool, str]:
 def test_nothing_is_scheduled(svcq: Svcq, client: Client) -> None:
     assert svcq.ok("status", "--json").json["clock"] == {
         "running": False, "pids": [], "schedules": 0, "active": 0, "paused": 0, "next": None,
-        "next_at": None,
+        "next_at": None, "elsewhere": [],
     }  # fmt: skip
     assert "schedule" not in svcq.ok("status").out
     assert finding(svcq, "schedules") == (True, "there are none")

@@ -120,6 +120,7 @@ def test_status(svcq: Svcq, client: Client) -> None:
     (worker,) = status["workers"]
     assert worker.keys() == {
         "id", "host", "pid", "started_at", "slots", "running", "version", "state",
+        "heard_at",
     }  # fmt: skip
     assert worker["running"] == 1
     assert svcq.ok("status", "--queue", "mail", "--json").json["counts"]["pending"] == 0

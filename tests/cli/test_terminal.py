@@ -101,6 +101,20 @@ def test_a_question_is_asked(
     assert client.counts()["pending"] == left
 
 
+def test_a_command_in_a_terminal_gets_one_of_the_size_of_ours(
+    client: Client, shell_environment: Environment
+) -> None:
+    words = ("add", "--tty", "--", "true"), ("add", "--tty", "--env", "COLUMNS=60", "--", "true")
+    for given in (*words, ("add", "--", "true")):
+        code, text = Terminal(shell_environment, *given, columns=100).end()
+        assert code == 0, text
+    sizes = [client.environment(job) or {} for job in (1, 2, 3)]
+    assert [size.get("COLUMNS") for size in sizes] == ["100", "60", None]
+    assert [size.get("LINES") for size in sizes] == ["24", "24", None]
+    assert run(shell_environment, "add", "--tty", "--", "true").returncode == 0  # without one
+    assert "COLUMNS" not in (client.environment(4) or {})
+
+
 def test_wait_shows_progress(client: Client, shell_environment: Environment) -> None:
     client.command("true", name="render")
     (claim,) = client.fetch()

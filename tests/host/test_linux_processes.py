@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from svcq.host import linux_processes as processes
 from svcq.host.linux_bell import Bell, ring
-from svcq.host.linux_processes import Exit
+from svcq.host.linux_children import Child, Exit, own_peak
 from tests.helpers import eventually
 from tests.host.conftest import Start
 
@@ -49,9 +50,9 @@ def test_what_a_child_used(tmp_path: Path) -> None:
 def test_our_own_memory_is_not_taken_for_that_of_a_child(tmp_path: Path) -> None:
     assert run_child("true", output=tmp_path / "log").peak_bytes is None
     # Not even what we have grown by just now.
-    grown = bytearray(b"x") * (1_024 * processes.own_peak() + (32 << 20))
+    grown = bytearray(b"x") * (1_024 * own_peak() + (32 << 20))
     assert run_child("true", output=tmp_path / "log").peak_bytes is None
-    assert len(grown) < 1_024 * processes.own_peak()
+    assert len(grown) < 1_024 * own_peak()
 
 
 def test_limits_hold_from_the_first_instruction_and_for_us_not_at_all(tmp_path: Path) -> None:
@@ -187,6 +188,54 @@ def test_a_child_has_the_files_that_are_meant_for_it_and_no_others(tmp_path: Pat
     finally:
         os.close(ours)
         os.close(meant)
+
+
+def test_the_first_files_of_a_child_are_its_own_even_if_ours_are_closed(tmp_path: Path) -> None:
+    """What we open next has their numbers."""
+    code = """
+import asyncio, os, sys
+from svcq.host.linux_processes import start_child
+
+async def run():
+    os.closerange(0, 3)
+    output = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+    env = {"PATH": os.environ["PATH"]}
+    return await start_child(["sh", "-c", "cat; echo said"], cwd=None, env=env, output=output).ended
+
+sys.exit(asyncio.run(run()).code)
+"""
+    subprocess.run([sys.executable, "-c", code, tmp_path / "log"], check=True, timeout=60)
+    assert (tmp_path / "log").read_text() == "said\n"
+
+
+def test_what_no_program_can_be_told_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="null byte"):
+        run_child("echo", "a\0b", output=tmp_path / "log")
+    with pytest.raises(ValueError, match="null byte"):
+        run_child("echo", output=tmp_path / "log", env={**os.environ, "A": "a\0b"})
+
+
+def test_a_child_minds_signals_that_python_ignores(tmp_path: Path) -> None:
+    run_child("sh", "-c", "kill -PIPE $$; echo survived", output=tmp_path / "log")
+    assert (tmp_path / "log").read_text() == ""
+
+
+def test_each_event_loop_hears_of_its_children(tmp_path: Path) -> None:
+    """Several at a time, and one loop after the other."""
+    for _ in range(2):
+
+        async def several() -> list[int]:
+            with (tmp_path / "log").open("ab") as log:
+                children = [
+                    processes.start_child(
+                        ["sh", "-c", f"exit {n}"], cwd=None, env={}, output=log.fileno()
+                    )
+                    for n in range(5)
+                ]
+            return [(await child.ended).code for child in children]
+
+        assert asyncio.run(several()) == [0, 1, 2, 3, 4]
+        assert not Child.known
 
 
 def test_a_program_is_looked_for_where_its_environment_says(tmp_path: Path) -> None:

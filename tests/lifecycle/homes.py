@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,17 @@ SAMPLE = "tests.lifecycle.sample"
 class Home:
     """A place of its own, a client, and every process that was started on it."""
 
-    def __init__(self, folder: Path, settings: str = QUICK) -> None:
+    def __init__(
+        self, folder: Path, settings: str = QUICK, store: str = "", through: Sequence[str] = ()
+    ) -> None:
+        """`store`: its address, as we reach it. `through`: what starts its programs elsewhere."""
+        self.through = tuple(through)
         self.path = folder / "home"
         self.work = folder / "work"
         self.work.mkdir(parents=True)
         self.path.mkdir(mode=0o700)
         self.configure(settings)
-        self.client = Client(config=load(self.path, {}))
+        self.client = Client(config=load(self.path, {"SVCQ_STORE": store} if store else {}))
         self.started: list[subprocess.Popen[str]] = []
 
     def configure(self, settings: str) -> None:
@@ -61,7 +65,7 @@ class Home:
         """`svcq ...` in the background; what it says goes into a file."""
         with (self.work / f"said-{len(self.started)}").open("w") as said:
             process = subprocess.Popen(
-                [sys.executable, "-m", "svcq", *map(str, arguments)],
+                [*self.through, sys.executable, "-m", "svcq", *map(str, arguments)],
                 cwd=cwd,
                 env={**self.environment, **(env or {})},
                 stdin=subprocess.DEVNULL,
@@ -80,7 +84,7 @@ class Home:
     def svcq(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """`svcq ...` until it ends."""
         return subprocess.run(
-            [sys.executable, "-m", "svcq", *map(str, arguments)],
+            [*self.through, sys.executable, "-m", "svcq", *map(str, arguments)],
             cwd=self.work,
             env=self.environment,
             stdin=subprocess.DEVNULL,

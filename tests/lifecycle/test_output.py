@@ -117,6 +117,21 @@ def test_a_terminal(shared: Home) -> None:
     assert shared.output(plain) == "False\n"
 
 
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [
+        ({}, "24 80"),
+        ({"COLUMNS": "132", "LINES": "50"}, "50 132"),
+        ({"COLUMNS": "0", "LINES": "many"}, "24 80"),
+        ({"COLUMNS": "99999"}, "24 80"),
+    ],
+)
+def test_a_terminal_has_a_size(shared: Home, said: dict[str, str], size: str) -> None:
+    job = shared.add("stty size", tty=True, env={"PATH": os.environ["PATH"], **said})
+    assert shared.ended(job).state == "completed"
+    assert shared.output(job).strip() == size
+
+
 def test_all_that_is_written_to_a_terminal_arrives(shared: Home) -> None:
     ended = shared.run("seq 1 20000", tty=True)
     assert shared.output(ended.id).split() == [str(n) for n in range(1, 20001)]

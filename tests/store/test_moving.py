@@ -139,7 +139,7 @@ def test_no_table_and_no_column_is_left_behind(full: Config, target: str, engine
     by_engine = only_there if engine == "postgres" else {}
     with closing(open_engine(config)) as opened, opened.read() as tx:
         for table, columns in columns_of(tx, engine).items():
-            if table == "meta":
+            if table in ("meta", "services"):  # what runs tells of itself anew
                 continue
             moved = {one.name: one for one in TABLES}[table]
             query = tx._queries[moved.read]  # type: ignore[attr-defined]

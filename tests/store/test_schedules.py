@@ -606,7 +606,7 @@ def test_a_moment_does_not_come_twice(wall: Wall) -> None:
 def test_what_comes_next(wall: Wall) -> None:
     assert wall.store.clocks().as_json() == {
         "running": False, "pids": [], "schedules": 0, "active": 0, "paused": 0, "next": None,
-        "next_at": None,
+        "next_at": None, "elsewhere": [],
     }  # fmt: skip
     wall.add("later", every="1h")
     wall.add("soon", every="5m")

@@ -36,7 +36,7 @@ def test_a_seat_is_cleared_of_all_that_a_run_said(tmp_path: Path) -> None:
     Path(seat.progress).write_text("40")
     Path(f"{seat.progress}.new").write_text("50")
     Path(seat.result).mkdir()
-    seats.give_back(seat)
+    seats.give_back(seat, silent=False)
     assert os.listdir(tmp_path / "runs") == ["12-3-1.1"]
     assert seats.take() == seat
     assert seats.take() != seat

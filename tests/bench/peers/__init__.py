@@ -84,8 +84,8 @@ def huey_consumer(folder: Path) -> Peer | None:
     return Peer("Huey-consumer", [program[0], str(HERE / "huey_consume.py")], folder)
 
 
-def task_spooler(folder: Path) -> Peer | None:
-    """Debian's task-spooler, which root can install."""
+def task_spooler(folder: Path) -> list[Peer]:
+    """Debian's task-spooler, which root can install: draining alone, and all from queueing on."""
     try:
         if shutil.which("tsp") is None:
             if os.geteuid() != 0:
@@ -94,8 +94,9 @@ def task_spooler(folder: Path) -> Peer | None:
             subprocess.run(apt, capture_output=True, text=True, timeout=PATIENCE, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         print(f"task-spooler could not be installed and is left out: {_reason(error)}")
-        return None
-    return Peer("task-spooler", ["bash", str(HERE / "tsp_drain.sh")], folder)
+        return []
+    scripts = ("tsp_drain.sh", "tsp_queue_and_run.sh")
+    return [Peer(script, ["bash", str(HERE / script)], folder) for script in scripts]
 
 
 def install_huey() -> list[str]:

@@ -165,8 +165,25 @@ CREATE TABLE workers (
     state       text    NOT NULL,
     started_at  bigint  NOT NULL,
     beat        bigint  NOT NULL DEFAULT 0,
+    heard_at    bigint,  -- its last sign of life, for people: others go by the number beat
+    silence_ms  bigint,  -- for how long it may be silent
     lease_until bigint,
     ended_at    bigint
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- What looks after the workers and the time on each machine, one for each home; its door is how
+-- other machines get at the output it keeps.
+CREATE TABLE services (
+    host        text   NOT NULL,
+    home        text   NOT NULL,
+    pid         bigint NOT NULL DEFAULT 0,
+    heard_at    bigint NOT NULL DEFAULT 0,
+    address     text,
+    port        bigint,
+    site        text,
+    certificate text,
+    token       text,
+    PRIMARY KEY (host, home)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 -- Numbers are given before their transactions commit, so that a higher one may be seen first, and
