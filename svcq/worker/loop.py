@@ -249,7 +249,7 @@ class Worker:
 
     def _room(self) -> tuple[int, Mapping[str, int]]:
         """Free slots, and how many short jobs of each kind could be taken beyond them."""
-        if self._draining:
+        if self._draining or self._member.cut_off:
             return 0, {}
         ahead = {"task": sum(pool.ahead() for pool in self._pools), "command": self._ahead.room()}
         return self._free(), ahead

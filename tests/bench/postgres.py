@@ -108,8 +108,13 @@ def pg_claim_finish(scale: Scale, folder: Path) -> Iterator[Figure]:
 
 def pg_tasks(scale: Scale, folder: Path) -> Iterator[Figure]:
     n = scale.tasks
-    with database() as server, home_on(folder, "tasks", server.database()) as home:
-        home.worker(*TASKS, "--slots", 100)
+    with (
+        database() as server,
+        closing(One(server.database())) as one,
+        home_on(folder, "tasks", server.database()) as home,
+    ):
+        # PgQueuer takes as many at once, too: both fetch and report by so many.
+        home.worker(*TASKS, "--slots", 500)
 
         def by_worker() -> float:
             return drain(home, [new_task(home, asynchronous.name)] * n)
@@ -125,7 +130,6 @@ def pg_tasks(scale: Scale, folder: Path) -> Iterator[Figure]:
                     targets.append((peer.name, target))
         if not targets:
             # Where nobody else is there, it is compared with a loop that does no more than it must.
-            one = One(server.database())
             sides.append(lambda: drain_one(one, n))
             targets.append(("bare, a single table", 0.1))
         ours, *rest = alternate(scale.rounds, *sides)

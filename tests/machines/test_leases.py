@@ -70,6 +70,7 @@ def test_a_machine_that_is_back_before_anyone_took_its_jobs_gives_them_back(
     eventually(lambda: silent_for(file, 1), PATIENCE)
     assert lab.run_of(job) == 1
     only.join()
+    # Not before it is heard: what it took now it would have to give back at once.
     eventually(lambda: 2 in beats(file), PATIENCE)
     Path(f"{file}.end").touch()
     ended = lab.ended(job)

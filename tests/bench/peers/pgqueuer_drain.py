@@ -29,7 +29,7 @@ async def main():
     await queries.enqueue(["work"] * n, [b'{"n": 1}'] * n, [0] * n)
     added = n / (time.perf_counter() - start)
     start = time.perf_counter()
-    await pgq.run(batch_size=100, mode=QueueExecutionMode.drain)
+    await pgq.run(batch_size=500, mode=QueueExecutionMode.drain)
     drained = n / (time.perf_counter() - start)
     left = await connection.fetchval("SELECT count(*) FROM pgqueuer")
     assert left == 0, f"{left} jobs were left"
