@@ -42,8 +42,9 @@ def find(store: Store, job: int, run: int) -> Elsewhere | None:
     why = f"the service of {host} is not served beyond that machine (web.address)"
     for one in services:
         if one.door is not None:
-            log = RemoteLog(_Beyond(one, one.door), job, run)
             try:
+                door = one.door._replace(token=store.token_of(one))
+                log = RemoteLog(_Beyond(one, door), job, run)
                 if log.size() is not None:
                     return Elsewhere(host, log_file(Path(one.home), job, run), log)
                 why = f"the service of {host} does not have it any more"

@@ -84,7 +84,9 @@ class Supervisor:
         """
         try:
             before = self._settings.config
-            if self._settings.changed() and not self._settings.config.works_like(before):
+            if self._settings.changed() and (
+                self._settings.moved or not self._settings.config.works_like(before)
+            ):
                 self._say("The settings have changed and were read again.")
                 if self._settings.moved:
                     self._say(_KEEPS_STORE)

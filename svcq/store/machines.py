@@ -25,7 +25,7 @@ class Door(NamedTuple):
     port: int
     name: str
     certificate: str
-    token: str
+    token: str = ""  # where it is known
 
 
 class Service(NamedTuple):
@@ -64,6 +64,12 @@ def offer(engine: Engine, host: str, home: str, door: Door | None) -> None:
         address, port, name, certificate, token = door or (None, None, None, None, None)
         engine.at_once("offer_output", host=host, home=home, address=address, port=port,
                        site=name, certificate=certificate, secret=token)  # fmt: skip
+
+
+def token_of(tx: Transaction, service: Service) -> str:
+    """What lets one read there."""
+    row = tx.row("service_token", host=service.host, home=service.home)
+    return "" if row is None or row[0] is None else str(row[0])
 
 
 def services(tx: Transaction, engine: Engine) -> list[Service]:

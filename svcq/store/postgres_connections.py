@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from contextlib import suppress
 from typing import Any
 
@@ -82,6 +83,8 @@ class Connections:
         self.busy_wait_ms = busy_wait_ms
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
+        # Nobody has to close a client: psycopg would complain of what it finds open.
+        weakref.finalize(self, _close_all, self._idle, os.getpid())
         self._pid = os.getpid()
         self._given = 0.0  # when the last of them was in use
 
@@ -89,7 +92,8 @@ class Connections:
         """A connection that nobody else has; whether it was used before, and may be dead."""
         with self._lock:
             if self._pid != os.getpid():
-                self._idle, self._pid = [], os.getpid()  # those of the process we are a copy of
+                self._pid = os.getpid()
+                self._idle.clear()  # those of the process we are a copy of
             if self._idle:
                 return self._idle.pop(), True
         return self.make(), False
@@ -155,7 +159,12 @@ class Connections:
 
     def close(self) -> None:
         with self._lock:
-            idle, self._idle = self._idle, []
-        if self._pid == os.getpid():
-            for connection in idle:
-                connection.close()
+            _close_all(self._idle, self._pid)
+
+
+def _close_all(connections: list[Connection], pid: int) -> None:
+    """But for those of the process that this one is a copy of."""
+    idle, connections[:] = list(connections), []
+    if pid == os.getpid():
+        for connection in idle:
+            connection.close()

@@ -633,9 +633,13 @@ SET address = excluded.address, port = excluded.port, site = excluded.site,
 -- It ends; another one of the same home may have come meanwhile.
 DELETE FROM services WHERE host = :host AND home = :home AND pid = :pid;
 
+-- name: service_token [postgres]
+-- Apart from the rest, which a role may see that may not have this.
+SELECT token FROM services WHERE host = :host AND home = :home;
+
 -- name: services [postgres]
 -- Those that were heard of lately.
-SELECT host, home, pid, heard_at, address, port, site, certificate, token FROM services
+SELECT host, home, pid, heard_at, address, port, site, certificate FROM services
 WHERE heard_at > :since ORDER BY host, home;
 
 ------------------------------------------------------------------------------------------ queues
@@ -974,7 +978,7 @@ SELECT count(*) FROM (
     WHERE plain.key = '' AND plain.queue = :queue
       AND plain.host IN ('', :host) AND plain.condition IN ('', :condition)
       AND jobs.rank IS NOT NULL AND (jobs.rank, jobs.id) < (:rank, :id)
-    LIMIT :most) AS ahead;
+    LIMIT :most) AS in_line;
 
 -- name: running_jobs
 -- Who uses up a limit, oldest first; what runs is never more than there are slots.

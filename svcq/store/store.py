@@ -596,6 +596,10 @@ class Store:
             others = machines.services(tx, self.engine)
             return clocks.standing(tx, f"{self.bells}/clocks", others, self.config.directory)
 
+    def token_of(self, service: Service) -> str:
+        with self.engine.read() as tx:
+            return machines.token_of(tx, service)
+
     def services(self) -> list[Service]:
         """Of all machines that share the store; none where it is not shared."""
         with self.engine.read() as tx:

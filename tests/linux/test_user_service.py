@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from svcq.worker.places import Note
 from tests.helpers import eventually
 from tests.linux.manager import Manager
 from tests.linux.namespaces import PATIENCE
@@ -177,11 +178,16 @@ def test_workers_that_people_started_are_left_alone(installed: Manager) -> None:
 def test_a_pid_that_is_someone_elses_now_is_left_alone(installed: Manager, tmp_path: Path) -> None:
     job = begin(installed, tmp_path)
     (worker,) = installed.workers()
+
     # Whoever rescues the job later goes by what stands in its seat.
-    seat = eventually(lambda: next(
-        (file for file in installed.svcq_home.glob("runs/*.1") if file.read_text()), None
-    ), PATIENCE)  # fmt: skip
-    leader = int(seat.read_text().split()[0])
+    def leader_of(seat: Path) -> int | None:
+        note = Note.read(str(seat))
+        return note and note.pid
+
+    leader = eventually(
+        lambda: next(filter(None, map(leader_of, installed.svcq_home.glob("runs/*.1"))), None),
+        PATIENCE,
+    )
     installed.run("kill", "-STOP", installed.service_pid())
     installed.systemctl("kill", "--signal", "KILL", "--kill-whom", "all", "svcq-worker-*")
     eventually(lambda: not installed.lives(worker.pid) and not installed.lives(leader), PATIENCE)
