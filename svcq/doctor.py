@@ -24,7 +24,7 @@ from svcq.errors import SvcqError
 from svcq.finding import Finding, problem, said_by
 from svcq.handoff import examine_handed
 from svcq.host import processes, service
-from svcq.host.autostart import TRAY_NEEDS
+from svcq.host.autostart import TRAY_IS_HERE, TRAY_NEEDS
 from svcq.host.facts import fact
 from svcq.host.filesystems import check_local, place_of
 from svcq.host.power import Inhibitor
@@ -149,6 +149,8 @@ def _awake(config: Config) -> Finding:
 
 def _tray() -> Finding:
     """Only where there is a desktop can anything of it be missing."""
+    if not TRAY_IS_HERE:
+        return Finding("tray", True, "there is none for this system yet")
     missing = [name for name in TRAY_NEEDS if find_spec(name) is None]
     if missing:
         return Finding("tray", True, "it is not installed (pip install svcq[tray])")

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 import svcq
@@ -571,7 +570,9 @@ def test_queues_and_their_settings(client: Client) -> None:
 def own(client: Client) -> Iterator[Any]:
     """A connection of the caller's own to the store's database."""
     address = client.config.store
-    connect: Any = psycopg.connect if "://" in address else sqlite3.connect
+    connect: Any = sqlite3.connect
+    if "://" in address:
+        from psycopg import connect  # Windows under Wine has none
     with closing(connect(address)) as connection:
         yield connection
 

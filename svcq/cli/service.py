@@ -81,8 +81,10 @@ def _add_tray() -> str:
     """The tray starts with each session of this user."""
     from svcq.cli.tray import missing_extra
     from svcq.config import home
-    from svcq.host.autostart import add_to_session
+    from svcq.host.autostart import TRAY_IS_HERE, add_to_session
 
+    if not TRAY_IS_HERE:
+        return "There is no tray for this system yet: svcq open shows the page."
     if missing_extra():
         return "The tray is not installed: pip install svcq[tray], then svcq install again."
     file = add_to_session([sys.executable, "-m", "svcq_tray"], str(home()))

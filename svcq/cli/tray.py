@@ -21,6 +21,10 @@ def _tray_parser(parser: Parser) -> None:
 
 def _tray(options: Namespace) -> int:
     del options
+    from svcq.host.autostart import TRAY_IS_HERE
+
+    if not TRAY_IS_HERE:
+        raise Refused("There is no tray for this system yet: svcq open shows the page instead.")
     missing = missing_extra()
     if missing:
         raise Refused(f"The tray needs {missing}: pip install svcq[tray].")

@@ -6,6 +6,7 @@ import sys
 
 if sys.platform == "win32":
     from svcq.host.windows_autostart import (
+        TRAY_IS_HERE,
         TRAY_NEEDS,
         add_to_session,
         is_in_session,
@@ -13,10 +14,17 @@ if sys.platform == "win32":
     )
 else:
     from svcq.host.linux_autostart import (
+        TRAY_IS_HERE,
         TRAY_NEEDS,
         add_to_session,
         is_in_session,
         remove_from_session,
     )
 
-__all__ = ["TRAY_NEEDS", "add_to_session", "is_in_session", "remove_from_session"]
+__all__ = [
+    "TRAY_IS_HERE",
+    "TRAY_NEEDS",
+    "add_to_session",
+    "is_in_session",
+    "remove_from_session",
+]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 TRAY_NEEDS = ("pystray", "PIL", "dbus_fast")
 """The modules that the tray is made with."""
+TRAY_IS_HERE = True
+"""Whether there is one for this system."""
 NAME = "svcq-tray.desktop"
 _OURS = "X-svcq=tray"
 # What an argument of Exec may not hold as it is; % begins a field of its own.

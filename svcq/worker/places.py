@@ -184,9 +184,13 @@ class Seats:
                 _remove(path)
 
 
+# Links count, wherever they lead; where the system cannot tell, they are as what they lead to.
+_TO_LINKS = {"follow_symlinks": os.access not in os.supports_follow_symlinks}
+
+
 def _is_there(path: str) -> bool:
-    # Without an exception for what most of them do not write; links count, wherever they lead.
-    return os.access(path, os.F_OK, follow_symlinks=False)
+    # Without an exception for what most of them do not write.
+    return os.access(path, os.F_OK, **_TO_LINKS)
 
 
 def _remove(path: str) -> bool:
