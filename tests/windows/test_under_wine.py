@@ -18,7 +18,7 @@ INSIDE = "tests/windows/inside"
 
 # What runs on Windows, and the least number of tests that it has: none may be lost unseen.
 GROUPS = {
-    "store": (700, [
+    "store": (480, [
         "tests/store/test_claim.py", "tests/store/test_enqueue.py", "tests/store/test_finish.py",
         "tests/store/test_files.py", "tests/store/test_moves.py", "tests/store/test_unique.py",
         "tests/store/test_dependencies.py", "tests/store/test_workers.py",

@@ -73,7 +73,7 @@ def test_what_it_starts_fires_the_schedule(here: Here, tmp_path: Path) -> None:
         )  # fmt: skip
         return done.exists()
 
-    eventually(fired, 120, interval=2)
+    eventually(fired, 140, interval=2)
     assert "completed" in here.well("list", "--all")
     here.well("worker", "stop", "--now")
 
