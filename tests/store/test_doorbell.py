@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,10 +33,9 @@ def bell(tmp_path: Path) -> Iterator[Bell]:
 
 def rung(bell: Bell) -> bool:
     """Whether it was, since the last time."""
-    try:
-        return bool(os.read(bell.fileno(), 1 << 16))
-    except BlockingIOError:
-        return False
+    found = bell.wait(0)
+    bell.heard()
+    return found
 
 
 def listeners(client: Client) -> list[int]:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from svcq.version import __version__
 from tests.clients import ROOT
 from tests.helpers import eventually
 from tests.tray.desktop import PATIENCE, Desktop
@@ -90,38 +89,6 @@ def test_a_service_of_another_version_is_said(waiting: Person, tmp_path: Path) -
     waiting.home.started[-1].wait(PATIENCE)
     waiting.serve()
     eventually(lambda: "9.9.9" not in "".join(waiting.tooltip()), PATIENCE)
-
-
-def test_after_an_upgrade_it_is_the_new_one(desktop: Desktop, tmp_path: Path) -> None:
-    """Service and tray run from one place, which is then upgraded under them."""
-    place = copied(tmp_path, __version__)
-    person = Person(desktop, tmp_path / "person")
-    elsewhere = {"PYTHONPATH": str(place)}
-    try:
-        up = person.home.start("up", cwd=place, env=elsewhere)
-        code = (
-            "import sys; sys.path.insert(0, sys.argv[1]); sys.argv = ['svcq', 'tray']; "
-            "from svcq.__main__ import main; sys.exit(main())"
-        )
-        tray = person.start(sys.executable, "-c", code, str(place), **elsewhere)
-        person.has(f"About svcq {__version__}")
-        (place / "svcq" / "version.py").write_text('__version__ = "9.9.9"\n')
-        up.terminate()
-        up.wait(PATIENCE)
-        person.home.start("up", cwd=place, env=elsewhere)
-        eventually(lambda: "About svcq 9.9.9" in about(person), PATIENCE)
-        assert tray.poll() is None
-        assert "this tray" not in "".join(person.tooltip())
-    finally:
-        person.close()
-
-
-def about(person: Person) -> str:
-    """Of a tray that may just be changing."""
-    try:
-        return "\n".join(person.texts())
-    except AssertionError:
-        return ""
 
 
 def copied(folder: Path, version: str) -> Path:

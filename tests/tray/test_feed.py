@@ -58,10 +58,12 @@ def ready(feed: Feed) -> None:
     eventually(lambda: feed.cursor is not None and not feed.trouble, PATIENCE)
 
 
-def test_ends_are_heard(served: Served) -> None:
+def test_ends_are_heard(served: Served, tmp_path: Path) -> None:
+    # Run again it takes a while, or both would come in one piece, of which the last counts.
+    again = f"[ -e {tmp_path}/been ] && sleep 2; touch {tmp_path}/been; exit 3"
     with fed(by_socket(served)) as (feed, heard):
         ready(feed)
-        good, bad = served.run("true").id, served.run("exit 3").id
+        good, bad = served.run("true").id, served.run(again).id
         eventually(lambda: heard.ended() == {good: "completed", bad: "dead"}, PATIENCE)
         served.client.retry(bad)
         eventually(lambda: any(bad in one.went_on for one in heard.news), PATIENCE)
